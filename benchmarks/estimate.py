@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.jobs import HIDDEN, ROWS
 from benchmarks.slopes import Growth, table
-from unveil.data.packed.histories import RANGE
+from unveil.data.packed.log import RANGE
 
 #: Told in the page on scale: of a packed log on disk, and of training on it, in bytes.
 ON_DISK, A_USER = 28, 150

@@ -17,13 +17,12 @@ import polars as pl
 import torch
 
 from benchmarks.memory import own_peak_mib, reset_peak
-from unveil.data.interactions import Interactions
-from unveil.data.packed import histories, ingest, pack
-from unveil.data.packed.log import Columns
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
+from unveil.data.packed import ingest, pack
+from unveil.data.packed.log import Columns, ranges
 from unveil.data.readers.table import Table
-from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
-from unveil.data.vocabulary import Vocabulary
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.ranking import Scorer
 from unveil.models.baselines import Popularity
@@ -95,7 +94,7 @@ def passed(_: Shape, path: Path) -> Cost:
         length_U = log.histories().length_U[:1]
         with measured() as cost:
             for _again in range(PASSES):
-                list(histories.ranges(columns, ["item"], length_U, None))
+                list(ranges(columns, ["item"], length_U, None))
         return Cost(cost().seconds / PASSES, 0.0)  # pages that are let go again are not memory that is needed
 
 

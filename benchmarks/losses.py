@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.memory import own_peak_mib, reset_peak
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.estimators.base import ESTIMATORS, Estimator, Signal, build, cloze_risk, events

@@ -28,8 +28,7 @@ import torch
 
 from benchmarks.generated import KEPT_ITEMS, USERS
 from benchmarks.memory import own_peak_mib
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.evaluation.evaluator import Evaluator
 from unveil.studies.paper import tuned

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from benchmarks.plain_bert4rec import PlainBlock
 from benchmarks.train import default_log, log_of
 from unveil.data.batches import ClozeTask
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.estimators.inverse import ITPS
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unveil.data.batches import Batch
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.models.bert4rec import BERT4RecConfig
 
 IGNORE = -100

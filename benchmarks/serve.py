@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.train import CONFIG, generated
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.models.bert4rec import BERT4Rec
 from unveil.serving.onnx_model import servable
 from unveil.serving.recommender import Recommender

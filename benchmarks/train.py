@@ -26,8 +26,7 @@ from torch.optim import AdamW
 from benchmarks import plain_bert4rec as plain
 from benchmarks.memory import own_peak_mib
 from unveil.data.batches import ClozeTask
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories
 from unveil.data.splits import leave_one_out
 from unveil.estimators.naive import Naive

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.memory import peak_mib
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.propensity.factors import Factors
 from unveil.simulation.world import World
 

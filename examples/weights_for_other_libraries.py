@@ -23,8 +23,7 @@ from torch.nn import functional as F
 from unveil import World
 from unveil.data.writers import write
 from unveil.runs.config import Experiment
-from unveil.runs.train import run
-from unveil.runs.weights import export_weights
+from unveil.runs.train import export_weights, run
 
 
 def with_rectools(events: pl.DataFrame) -> None:

@@ -20,10 +20,10 @@ _WIDE = 90
 _PARTS: dict[str, tuple[str, ...]] = {
     "Logs": (
         "unveil.data.interactions.Interactions",
-        "unveil.data.vocabulary.Vocabulary",
+        "unveil.data.indexing.Vocabulary",
         "unveil.data.filters.Filters",
         "unveil.data.describe.describe",
-        "unveil.data.sequences.Sequences",
+        "unveil.data.interactions.Sequences",
         "unveil.data.splits.leave_one_out",
         "unveil.data.splits.temporal_split",
         "unveil.data.packed.pack",
@@ -37,7 +37,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.runs.train.run",
         "unveil.runs.train.evaluate",
         "unveil.runs.train.run_workers",
-        "unveil.runs.weights.export_weights",
+        "unveil.runs.train.export_weights",
     ),
     "What can be extended": (
         "unveil.data.slots.Slots",

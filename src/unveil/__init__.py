@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from unveil.data.describe import describe as describe
     from unveil.data.filters import Filters as Filters
+    from unveil.data.indexing import Vocabulary as Vocabulary
     from unveil.data.interactions import Interactions as Interactions
-    from unveil.data.sequences import Sequences as Sequences
+    from unveil.data.interactions import Sequences as Sequences
     from unveil.data.splits import leave_one_out as leave_one_out
     from unveil.data.splits import temporal_split as temporal_split
-    from unveil.data.vocabulary import Vocabulary as Vocabulary
     from unveil.errors import UnveilError as UnveilError
     from unveil.errors import UnveilWarning as UnveilWarning
     from unveil.serving.recommender import Recommender as Recommender
@@ -26,10 +26,10 @@ _HOME = {
     "Filters": "unveil.data.filters",
     "Interactions": "unveil.data.interactions",
     "Recommender": "unveil.serving.recommender",
-    "Sequences": "unveil.data.sequences",
+    "Sequences": "unveil.data.interactions",
     "UnveilError": "unveil.errors",
     "UnveilWarning": "unveil.errors",
-    "Vocabulary": "unveil.data.vocabulary",
+    "Vocabulary": "unveil.data.indexing",
     "World": "unveil.simulation.world",
     "describe": "unveil.data.describe",
     "leave_one_out": "unveil.data.splits",

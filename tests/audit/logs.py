@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import Vocabulary
 
 
 def generated(

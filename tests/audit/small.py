@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 
 
 def log_of(

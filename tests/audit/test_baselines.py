@@ -6,7 +6,7 @@ import pytest
 from tests.audit.logs import generated
 from tests.audit.small import sequences_of
 from unveil.audit.baselines import BASELINES, baselines, last_period, popularity
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import leave_one_out, temporal_split
 from unveil.evaluation.evaluator import Evaluator
 from unveil.models.baselines import Popularity

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.audit.small import log_of, sequences_of
 from unveil.audit.checks import cold, leakage, repeats
 from unveil.audit.timing import first_interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import leave_one_out, temporal_split
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.data.logs import log_of
 from unveil.audit.checks import POINTS, concentration
 from unveil.data.describe import describe
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 
 
 def test_worked_out_by_hand() -> None:

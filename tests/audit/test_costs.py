@@ -7,7 +7,7 @@ import torch
 from tests.audit.logs import generated
 from tests.audit.small import sequences_of
 from unveil.audit.exposure import CLIPPED, EXPONENTS, costs
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.estimators.inverse import IPS, ITPS

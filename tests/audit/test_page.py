@@ -9,9 +9,8 @@ import pytest
 
 from tests.audit.logs import generated
 from tests.pages import faults
-from unveil.audit.advice import Audit, audit
+from unveil.audit.advice import Audit, _movers, audit, beside, check_output, write
 from unveil.audit.motion import Mover
-from unveil.audit.page import _movers, beside, check_output, write
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 

@@ -9,7 +9,7 @@ from scipy import stats
 from tests.audit.small import drawn, sequences_of
 from unveil.audit.motion import expected_means, observed_until, repeats, static_rates
 from unveil.audit.timing import Floats, false_discovery, positions, tied_share, timing
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 
 
 def test_places_in_histories() -> None:

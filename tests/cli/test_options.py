@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from unveil.cli.options import LogOptions, TrainingOptions, takes_options
-from unveil.data.readers.columns import ROLES
+from unveil.data.readers.table import ROLES
 from unveil.settings import plain
 from website.commands import commands
 

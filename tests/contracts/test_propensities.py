@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from tests.estimators.toys import Toy, random_world
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity import time_of_day

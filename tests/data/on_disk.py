@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.interactions import Sequences
 from unveil.data.mapped import column_file, mapped
-from unveil.data.sequences import Sequences
 
 
 def on_disk(sequences: Sequences, folder: Path) -> Sequences:

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 
 
 def sequences_of(histories: list[list[int]], n_items: int, *, first_step: int = 0) -> Sequences:

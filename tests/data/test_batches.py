@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.data.ragged import any_sequences, sequences_of
 from unveil.data.batches import Batch, ClozeTask
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories, mask_token, n_tokens, pad_token, tokens_of
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError

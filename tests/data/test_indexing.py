@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.data.indexing import indexed, sorted_rows
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary, indexed, sorted_rows
 
 IDS = st.sampled_from(
     ["0", "7", "007", "10", "9", "-0", "+7", " 7", "é", "4294967296", "99999999", "a", "\U0001f600", "z"]

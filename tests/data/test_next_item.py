@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.data.ragged import any_sequences, sequences_of
 from tests.data.test_batches import MASK, PAD, V, random_sequences
 from unveil.data.batches import NextItemTask
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.errors import UnveilError
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from unveil.data.filters import Filters
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 
 Counts = tuple[int, int, int]  # users, items, interactions
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.logs import any_log, log_of
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 
 ROWS = [("b", "x", 2), ("a", "y", 1), ("b", "y", 2), ("b", "x", 1)]

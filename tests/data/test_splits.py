@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.logs import any_log, log_of
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import EvalCases, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.data.on_disk import many_events, on_disk, peak_of
-from unveil.data import indexing, mapped, sequences, splits
-from unveil.data.sequences import Sequences
+from unveil.data import indexing, interactions, mapped, splits
+from unveil.data.interactions import Sequences
 from unveil.data.splits import Timeline, temporal_split
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
@@ -63,7 +63,7 @@ def test_a_split_of_histories_on_the_disk_holds_a_small_part_of_the_times(
 ) -> None:
     memory = many_events()
     disk = on_disk(memory, tmp_path)
-    for module, name in ((sequences, "BLOCK"), (mapped, "BLOCK"), (indexing, "_BLOCK"), (splits, "_BINS")):
+    for module, name in ((interactions, "BLOCK"), (mapped, "BLOCK"), (indexing, "_BLOCK"), (splits, "_BINS")):
         monkeypatch.setattr(module, name, 1 << 12)
     # Of 400,000 events: the times alone are 3.2 MB, with their users and a copy to look for cuts in 8 MB.
     assert peak_of(lambda: temporal_split(disk)) < 1_000_000

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from unveil.data.indexing import Vocabulary
 from unveil.data.titles import named_items, read_ids, read_titles
-from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 
 TITLES = [

@@ -3,7 +3,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 
 ids = st.lists(st.text(max_size=6), max_size=30)
 

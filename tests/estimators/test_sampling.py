@@ -14,9 +14,8 @@ from tests.estimators.test_losses import parts
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Estimator, Signal, build, cloze_risk
+from unveil.estimators.base import Estimator, Sample, Sampler, Signal, build, cloze_risk, sampled_loss, theta_of_some
 from unveil.estimators.inverse import weight_diagnostics
-from unveil.estimators.sampling import Sample, Sampler, sampled_loss, theta_of_some
 from unveil.propensity.known import KnownTemporal, Logged
 from unveil.propensity.popularity import TemporalPopularity
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tests.data.ragged import sequences_of
 from tests.estimators.toys import Toy, random_world
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, build, cloze_risk, events

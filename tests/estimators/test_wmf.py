@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from tests.audit.small import log_of
 from tests.data.ragged import any_sequences, sequences_of
 from tests.estimators.toys import Toy, random_world
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators import wmf

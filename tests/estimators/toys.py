@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from unveil.data.batches import ClozeTask
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
-from unveil.data.vocabulary import Vocabulary
 from unveil.propensity.factors import Factors
 from unveil.simulation.world import World
 

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 
 
 def histories_of(*items: list[int], n_items: int) -> Sequences:

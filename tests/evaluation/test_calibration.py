@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from unveil.data.sequences import Sequences, offsets
+from unveil.data.interactions import Sequences, offsets
 from unveil.data.splits import EvalCases
 from unveil.evaluation.calibration import calibration, of_first
 

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from tests.data.logs import log_of
 from tests.evaluation.small import Table, histories_of, random_histories
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import EvalCases, Split, leave_one_out, temporal_split
 from unveil.errors import UnveilError

@@ -12,9 +12,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr
 
 from tests.evaluation.small import Table
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Sequences
 from unveil.data.splits import EvalCases, leave_one_out
-from unveil.data.vocabulary import Vocabulary
 from unveil.evaluation.evaluator import CaseMetric, Evaluator, favourites_of, true_cases, true_relevance_metrics
 from unveil.evaluation.metrics import NOBODY, RankCorrelation, Regret, Relevance, higher_is_better, metric
 from unveil.evaluation.ranking import Scorer

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 from tests.data.ragged import sequences_of
-from unveil.data.vocabulary import Index
+from unveil.data.indexing import Index
 from unveil.evaluation.slice_calibration import (
     RECIPES,
     Appeal,

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.models.dropout import COIN, add_dropped, dropout, keep_mask, realised_keep
+from unveil.models.bert4rec import COIN, add_dropped, dropout, keep_mask, realised_keep
 
 
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.25, 0.5, 0.9])

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import Vocabulary
 from unveil.propensity.positions import PositionCounts
 
 Floats = NDArray[np.float64]

@@ -6,10 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
-from unveil.data.vocabulary import Vocabulary
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import build
 from unveil.propensity.factors import Factors

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import Vocabulary
 
 DAY = 86_400_000_000
 USERS, ITEMS, DAYS = 60, 24, 9

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import logit
 
 from tests.propensity.seen import ITEMS, impressions
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.propensity import time_of_day_fit
 from unveil.propensity.impression_pairs import Impressions, Pairs, auc, quality_of, recent_share, share, with_negatives
 from unveil.propensity.time_of_day import ExposureModel

@@ -9,11 +9,10 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from tests.propensity.scenes import ITEMS, STEPS, Scene, alike, personal, scene, seasons
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
-from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.factors import Blocks, FactorTables

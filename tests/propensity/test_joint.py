@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from torch import Tensor
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.propensity.factors import Blocks, FactorTables, InteractionCounts
 from unveil.propensity.joint import FactorPreferences, PopularityLine, Preferences, RatedPreferences, _loss, choice_loss
 

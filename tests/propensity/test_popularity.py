@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tests.data.on_disk import many_events, on_disk, peak_of
 from tests.data.ragged import any_sequences, sequences_of
-from unveil.data import indexing, sequences
+from unveil.data import indexing, interactions
 from unveil.data.batches import ClozeTask
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
@@ -169,7 +168,7 @@ def test_histories_on_the_disk_are_counted_the_same_a_block_at_a_time(
     memory = many_events(users=1000)
     train, model = on_disk(memory, tmp_path).recent(150), TemporalPopularity(window, half_width=half_width)
     expected = TemporalPopularity(window, half_width=half_width).fit(memory.recent(150))
-    monkeypatch.setattr(sequences, "BLOCK", 1 << 12)
+    monkeypatch.setattr(interactions, "BLOCK", 1 << 12)
     monkeypatch.setattr(indexing, "_BLOCK", 1 << 12)
     # The result has 7,500 cells; a number for each of 150,000 events would be 1.2 MB, and there were five.
     assert peak_of(lambda: model.fit(train)) < 1_000_000

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from tests.propensity.seen import impressions
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
-from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, Explaining
 from unveil.propensity import time_of_day

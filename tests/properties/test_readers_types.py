@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from unveil.data.interactions import Interactions
-from unveil.data.readers.columns import ROLES, canonical
+from unveil.data.readers.table import ROLES, canonical
 from unveil.errors import UnveilError
 
 COLUMNS = [

@@ -16,8 +16,8 @@ from unveil.runs.tune.study import Plan
 from unveil.runs.tune.subjects import Training
 from unveil.runs.workers import Advanced, Done, Event, Inline, Job
 from unveil.studies.engine import run as run_study
+from unveil.studies.engine import write
 from unveil.studies.rq1 import RQ1
-from unveil.studies.writer import write
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
 

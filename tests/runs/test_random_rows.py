@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.errors import UnveilWarning
 from unveil.runs.config import DataConfig
 from unveil.runs.labelled import read_test

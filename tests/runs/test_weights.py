@@ -6,7 +6,7 @@ import pytest
 
 from tests.run_folders import Finished
 from unveil.errors import UnveilError
-from unveil.runs.weights import export_weights
+from unveil.runs.train import export_weights
 
 
 def test_weights_are_the_inverse_of_counts_by_item_and_step(finished: Finished, tmp_path: Path) -> None:

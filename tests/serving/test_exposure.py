@@ -13,10 +13,9 @@ from tests.estimators.toys import Toy, random_world
 from tests.evaluation.small import histories_of
 from tests.run_folders import Finished, content, experiment_on, small_frame, write_log
 from tests.serving.test_recommender import ByLength
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
-from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity

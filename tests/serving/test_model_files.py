@@ -10,8 +10,8 @@ from safetensors.numpy import save as array_bytes
 from tests.data.on_disk import many_events, on_disk, peak_of
 from tests.run_folders import Finished, content
 from tests.serving.test_recommender import by_hand
-from unveil.data import indexing, mapped, sequences
-from unveil.data.vocabulary import Vocabulary
+from unveil.data import indexing, interactions, mapped
+from unveil.data.indexing import Vocabulary
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
@@ -124,7 +124,7 @@ def test_histories_on_the_disk_are_written_the_same_a_block_at_a_time(
     network = BERT4Rec(BERT4RecConfig(width=4, blocks=1, heads=1, length=5), 50, seed=0)
     items, users = (Vocabulary([f"{n:05d}" for n in range(count)]) for count in (50, memory.n_users))
     recent = on_disk(memory, tmp_path / "columns").recent(150)
-    for module, name in ((sequences, "BLOCK"), (mapped, "BLOCK"), (indexing, "_BLOCK")):
+    for module, name in ((interactions, "BLOCK"), (mapped, "BLOCK"), (indexing, "_BLOCK")):
         monkeypatch.setattr(module, name, 1 << 12)
     recommender = Recommender(network, items, users, recent, 5)
     (tmp_path / "model").mkdir()

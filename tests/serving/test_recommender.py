@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tests.evaluation.small import Table, histories_of, random_histories
 from tests.run_folders import TINY, Finished, small_log
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec

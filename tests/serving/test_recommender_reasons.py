@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.evaluation.small import histories_of
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.serving.recommendations import factor
 from unveil.serving.recommender import Recommender
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import Vocabulary
 
 
 def rated(users: int = 60, items: int = 40, longest: int = 20, seed: int = 0) -> Interactions:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from tests.simulation.rated import rated
 from unveil.data.filters import Filters
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors
 from unveil.simulation.fit import Fit, fit_world, implicit_worlds, observed, relevance

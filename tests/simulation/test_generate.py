@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.factors import TILE, Factors
 from unveil.simulation.builtin import WorldSpec

@@ -14,9 +14,8 @@ from safetensors.numpy import load_file, save_file
 
 from tests.estimators.toys import random_world
 from unveil.data.describe import describe
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors
 from unveil.simulation.builtin import WorldSpec

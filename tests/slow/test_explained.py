@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.simulation.world import World
 from unveil.studies.results import TRUE

@@ -13,7 +13,7 @@ import json
 import numpy as np
 from benchmarks.memory import peak_mib
 from unveil import Interactions, World
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.simulation.fit import Fit, fit_world
 
 users, items, steps, rng = 6040, 3416, 200, np.random.default_rng(0)

@@ -6,11 +6,10 @@ from typing import Any
 
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-from unveil.studies.engine import Answer, Source
+from unveil.studies.engine import Answer, Report, Source
 from unveil.studies.results import STANDARD, TRUE
 from unveil.studies.rq1 import RQ1
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.writer import Report
 
 SPEC = WorldSpec(users=40, items=30, steps=12, shortest=5, severity=1.5)
 CHANGES = ("model.width=8", "model.length=12", "task.batch_size=16", "training.epochs=2", "training.validate_every=1")

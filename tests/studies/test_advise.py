@@ -33,10 +33,9 @@ from unveil.studies.candidates import (
     some_users,
 )
 from unveil.studies.decision import HEADLINE, Advice, Floats
-from unveil.studies.engine import Answer, run
+from unveil.studies.engine import Answer, Report, run, write
 from unveil.studies.results import Measure
 from unveil.studies.scenarios import Draw, Scenario, scenarios
-from unveil.studies.writer import Report, write
 
 TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
 ONE = scenarios(("rational_exposed",), (1.0,))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, estimator, events
 from unveil.estimators.inverse import InversePropensity, share_of

@@ -16,8 +16,7 @@ from unveil.report.page import Figure, Table
 from unveil.runs.workers import Inline
 from unveil.studies.assumptions import Assumptions, Line, Point
 from unveil.studies.beyond import Beyond
-from unveil.studies.engine import Answer, run
-from unveil.studies.writer import Report, write
+from unveil.studies.engine import Answer, Report, run, write
 
 BASE = Point()
 

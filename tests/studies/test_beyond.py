@@ -15,9 +15,8 @@ from unveil.errors import UnveilError
 from unveil.evaluation.statistics import ratio_interval
 from unveil.runs.workers import Inline
 from unveil.studies.beyond import NONE, STUDY, Beyond, is_estimated, levels, shares, source_of
-from unveil.studies.engine import Answer, run
+from unveil.studies.engine import Answer, run, write
 from unveil.studies.results import TRUE, Measure
-from unveil.studies.writer import write
 
 RECALL = Measure(TRUE, "uniform-100", "Recall", 10)
 HIT, MISS = 1, 50

@@ -18,9 +18,8 @@ from unveil.runs.workers import Inline
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.demo import HEADLINE, HELD_OUT, RELEVANCE, Demo, world_log
-from unveil.studies.engine import Answer, run
+from unveil.studies.engine import Answer, Report, run, write
 from unveil.studies.results import STANDARD, TRUE, Estimate, Results, frame_of
-from unveil.studies.writer import Report, write
 
 Written = tuple[Path, Answer, Report]
 SMALL = ("model.width=8", "model.length=10", "task.batch_size=16")

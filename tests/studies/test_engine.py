@@ -12,9 +12,8 @@ from tests.studies.toy import Toy
 from unveil.errors import UnveilError
 from unveil.runs.workers import Engine, Inline, Processes
 from unveil.studies.cells import Interrupted
-from unveil.studies.engine import run
+from unveil.studies.engine import Report, print_report, run, write
 from unveil.studies.results import frame_of
-from unveil.studies.writer import Report, print_report, write
 
 COMMAND = ["unveil", "toy"]
 

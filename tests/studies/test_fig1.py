@@ -9,8 +9,7 @@ import pytest
 from tests.audit.small import drawn, log_of
 from tests.pages import faults
 from unveil.audit.timing import positions
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.titles import named_items
 from unveil.errors import UnveilError
 from unveil.studies.fig1 import Fig1, fig1, prose, samples, write

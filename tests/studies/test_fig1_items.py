@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.errors import UnveilError
 from unveil.studies.fig1_items import MOST, Group, extremes, groups_of
 

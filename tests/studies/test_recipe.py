@@ -9,11 +9,10 @@ from tests.studies.small import NEGATIVES, answer_of, record, said, tiny, tiny_w
 from unveil.cli.reproduce import RecipeOptions
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
-from unveil.studies.engine import Answer, run
+from unveil.studies.engine import Answer, run, write
 from unveil.studies.recipe import ARMS, Recipe, gains
 from unveil.studies.results import STANDARD, TRUE
 from unveil.studies.rq1 import RQ1
-from unveil.studies.writer import write
 
 #: The rank of the target of each of ten cases: high, and low.
 HIGH, LOW = [1, 2] * 5, [8, 9] * 5

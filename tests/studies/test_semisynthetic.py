@@ -21,7 +21,7 @@ from unveil.runs.workers import Inline
 from unveil.simulation.world import World
 from unveil.studies.arms import propensity_settings as propensity
 from unveil.studies.cells import Store
-from unveil.studies.engine import Answer, run
+from unveil.studies.engine import Answer, run, write
 from unveil.studies.presets import PRESETS
 from unveil.studies.results import STANDARD, TRUE
 from unveil.studies.rq1 import RQ1
@@ -29,7 +29,6 @@ from unveil.studies.rq2 import RQ2
 from unveil.studies.rq3 import RQ3
 from unveil.studies.semisynthetic import cell_key, drawn_trial, world_folder
 from unveil.studies.trial import TrialContext
-from unveil.studies.writer import write
 
 COMMAND = ["unveil", "reproduce", "rq1", "-o", "a folder"]
 ROW = {

@@ -8,9 +8,8 @@ import pytest
 
 from unveil.errors import UnveilError
 from unveil.runs.workers import Processes
-from unveil.studies.engine import Answer, run
+from unveil.studies.engine import Answer, run, write
 from unveil.studies.unbiased import Unbiased
-from unveil.studies.writer import write
 
 ITEMS, USERS = 40, 60
 TINY = ("model.width=8", "model.length=8", "training.epochs=2", "task.batch_size=16")

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from unveil.data.batches import ClozeTask
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token
 from unveil.estimators.naive import Naive
 from unveil.models.base import Backbone

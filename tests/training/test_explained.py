@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from tests.run_folders import TINY
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots, histories
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import ESTIMATORS, Explaining

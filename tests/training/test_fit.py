@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from tests.run_folders import TINY, small_log
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import ValidationEvaluator

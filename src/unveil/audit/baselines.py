@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Index
+from unveil.data.interactions import Sequences
 from unveil.data.splits import Split
-from unveil.data.vocabulary import Index
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import NDCG, Recall
 from unveil.evaluation.protocols import Candidates, usual_negatives

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from unveil.audit.timing import moments
 from unveil.data.describe import gini, head, lorenz
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import SHORTEST, Split
 
 POINTS = 101  # points of the Lorenz curve, both ends included

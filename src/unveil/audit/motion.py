@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.audit.timing import Family, Floats, Timing, pairs, positions, select, some_users, timing, two_sided
-from unveil.data.sequences import Sequences, offsets
+from unveil.data.interactions import Sequences, offsets
 
 
 def repeats(sequences: Sequences) -> int:

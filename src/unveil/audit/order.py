@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.audit.timing import ALPHA, moments, some_users, tied_share
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 
 
 class Walk:

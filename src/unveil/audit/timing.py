@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.indexing import counted
-from unveil.data.sequences import Offsets, Sequences, offsets
+from unveil.data.interactions import Offsets, Sequences, offsets
 from unveil.evaluation.statistics import holm
 
 Floats = NDArray[np.float64]

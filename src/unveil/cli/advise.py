@@ -39,7 +39,7 @@ def audit(
     from rich.table import Table
 
     from unveil.audit.advice import audit as audited
-    from unveil.audit.page import beside, check_output, write
+    from unveil.audit.advice import beside, check_output, write
     from unveil.data.titles import named_items
 
     check_output(output, overwrite=overwrite)

@@ -8,7 +8,7 @@ import typer
 from unveil.cli.options import AsJson, CandidatesFile, Seed, SeenRows, option
 
 if TYPE_CHECKING:
-    from unveil.runs.calibrate import CalibratedRuns
+    from unveil.runs.labelled import CalibratedRuns
 
 
 def calibrate(
@@ -30,7 +30,7 @@ def calibrate(
     is written. What is goes into the run folder: `recommend`, `serve` and `export` then apply it.
     """
     from unveil.cli.terminal import bar
-    from unveil.runs.calibrate import calibrate_runs
+    from unveil.runs.labelled import calibrate_runs
 
     with bar("calibrating") as progress:
         found = calibrate_runs(

@@ -109,7 +109,7 @@ def _size(size: int | None) -> str:
 
 def convert(*, options: LogOptions, output: LogFile, overwrite: Overwrite = False) -> None:
     """Write a log, after filters, with standard columns: user_id, item_id, timestamp and any others it has."""
-    from unveil.data.readers.columns import canonical
+    from unveil.data.readers.table import canonical
     from unveil.data.writers import write
 
     check_new_file(output, overwrite=overwrite)

@@ -41,9 +41,8 @@ def theory(
     """Check the paper's propositions: exactly on tiny worlds, by drawn logs on a larger one, in about half a minute."""
     from unveil.runs.progress import job_watcher
     from unveil.runs.workers import Inline
-    from unveil.studies.engine import run
+    from unveil.studies.engine import Report, print_report, run
     from unveil.studies.theory import Theory
-    from unveil.studies.writer import Report, print_report
 
     study = Theory(severity=severity, seed=seed, draws=draws)
     if output is not None:

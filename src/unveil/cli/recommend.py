@@ -127,7 +127,7 @@ def export(
     Weights are those of the run, or of ITPS where the run has none; other libraries can train with them. --set changes
     how they are computed, e.g. estimator.exponent=0.5.
     """
-    from unveil.runs.weights import export_weights
+    from unveil.runs.train import export_weights
     from unveil.serving.export import export_embeddings, export_onnx
     from unveil.serving.recommender import Recommender
     from unveil.settings import parsed

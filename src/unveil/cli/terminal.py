@@ -18,8 +18,7 @@ from unveil.processes import sigterm_interrupts
 if TYPE_CHECKING:
     from unveil.report.page import Table as PageTable
     from unveil.runs.workers import Engine
-    from unveil.studies.engine import Study
-    from unveil.studies.writer import Report
+    from unveil.studies.engine import Report, Study
 
 
 def write_where_possible(write: Callable[[], Path], *, aside: bool = False) -> None:
@@ -81,8 +80,7 @@ def run_study(
 ) -> "Report":
     """Run, write and print a study of cells with so many steps; one that is overwritten stays until it is whole."""
     from unveil.runs.progress import job_watcher
-    from unveil.studies.engine import run
-    from unveil.studies.writer import print_report, write
+    from unveil.studies.engine import print_report, run, write
 
     say = partial(typer.echo, err=True)
     place = atomic_folder(output, overwrite=True) if overwrite else nullcontext(output)

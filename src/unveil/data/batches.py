@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unveil.data.indexing import Index
+from unveil.data.interactions import BLOCK, Sequences
 from unveil.data.mapped import Bits, release
-from unveil.data.sequences import BLOCK, Sequences
 from unveil.data.slots import Slots, mask_token, pad_token, places
-from unveil.data.vocabulary import Index
 from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges
 
 RowNumbers = NDArray[np.int64]

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.indexing import counted
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences, moment
+from unveil.data.interactions import Interactions, Sequences, moment
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 

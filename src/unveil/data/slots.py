@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unveil.data.interactions import Sequences
 from unveil.data.mapped import release
-from unveil.data.sequences import Sequences
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.indexing import gathered
+from unveil.data.indexing import Index, gathered
+from unveil.data.interactions import Sequences, moment
 from unveil.data.mapped import walked
-from unveil.data.sequences import Sequences, moment
-from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 

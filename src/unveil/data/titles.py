@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unveil.data.readers.columns import item_column, plain
+from unveil.data.indexing import Vocabulary
 from unveil.data.readers.content import unpacked, whole
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.readers.table import item_column, plain
 from unveil.errors import UnveilError
 
 _KINDS = ("item", "product", "movie", "film", "book", "article", "song", "track", "video", "game")

@@ -10,7 +10,7 @@ import polars as pl
 import zstandard
 
 from unveil.data.interactions import Interactions
-from unveil.data.readers.columns import canonical
+from unveil.data.readers.table import canonical
 from unveil.errors import UnveilError
 from unveil.files import atomic_file
 

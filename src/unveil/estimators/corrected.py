@@ -16,19 +16,18 @@ from scipy.special import expit
 from torch import Tensor
 from torch.nn import Parameter
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, Share, UpToOne
-from unveil.estimators.base import Checked, Need, Signal, cloze_risk, constant, events, register
+from unveil.estimators import base
 from unveil.estimators.losses import ByRows
-from unveil.estimators.sampling import OverSample, Sample, theta_of_some
 from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.factors import minimise, shuffled_batches
 
 
 @dataclass(frozen=True, eq=False)
-class PropensityOffset(Checked):
+class PropensityOffset(base.Checked):
     """Training sees f_i + strength · log max(θ_i, clip) of every item, serving f_i alone.
 
     Where P(i chosen) ∝ θ_i · exp f_i, cross-entropy on the shifted logits finds f up to a constant, without weights.
@@ -38,8 +37,8 @@ class PropensityOffset(Checked):
     strength: NotNegative = 1.0
     clip: UpToOne = 1e-9  # keeps the logarithm finite
 
-    def __call__(self, slots: Slots) -> Signal:
-        return Signal(slots.item_M, constant(slots), ByRows(slots, self.offset))
+    def __call__(self, slots: Slots) -> base.Signal:
+        return base.Signal(slots.item_M, base.constant(slots), ByRows(slots, self.offset))
 
     def offset(self, slots: Slots) -> Tensor:
         return self.shift(self.propensity.of_all(slots))
@@ -49,7 +48,7 @@ class PropensityOffset(Checked):
         return theta.clamp_min(self.clip).log_().mul_(self.strength)
 
 
-@register
+@base.register
 @dataclass(frozen=True, eq=False)
 class ExposureCorrected(PropensityOffset):
     """P(i | s, t) ∝ θ_sit · exp f_i: a multinomial logit in which each item is considered with probability θ.
@@ -59,10 +58,10 @@ class ExposureCorrected(PropensityOffset):
     """
 
     name: ClassVar[str] = "corrected"
-    needs: ClassVar[Need] = "temporal"
+    needs: ClassVar[base.Need] = "temporal"
 
 
-@register
+@base.register
 @dataclass(frozen=True, eq=False)
 class LogitAdjustment(PropensityOffset):
     """P(i | s, t) ∝ θ_si^strength · exp f_i with a static θ, such as popularity (A. K. Menon et al., ICLR 2021).
@@ -71,25 +70,25 @@ class LogitAdjustment(PropensityOffset):
     """
 
     name: ClassVar[str] = "logit-adjustment"
-    needs: ClassVar[Need] = "static"
+    needs: ClassVar[base.Need] = "static"
 
 
-@register
+@base.register
 @dataclass(frozen=True, eq=False)
-class CorrectedSampled(OverSample, PropensityOffset):
+class CorrectedSampled(base.OverSample, PropensityOffset):
     """P(i | s, t) ∝ θ_sit · exp f_i as in corrected, with a sum over sampled items: logits f_j + log θ_sjt − log π_j.
 
     Tends to corrected as more are drawn. In large catalogues θ is computed for the target and the drawn items alone.
     """
 
     name: ClassVar[str] = "corrected-sampled"
-    needs: ClassVar[Need] = "temporal"
+    needs: ClassVar[base.Need] = "temporal"
 
-    def __call__(self, slots: Slots) -> Signal:
+    def __call__(self, slots: Slots) -> base.Signal:
         item_K, log_chance_K = self.drawn(slots)
-        theta_MK = theta_of_some(self.propensity, slots, item_K, len(self.sampler.chance_V))
-        sample = Sample(item_K, self.shift(theta_MK) - log_chance_K, self.shift(self.propensity(slots)))
-        return Signal(slots.item_M, constant(slots), sample=sample)
+        theta_MK = base.theta_of_some(self.propensity, slots, item_K, len(self.sampler.chance_V))
+        sample = base.Sample(item_K, self.shift(theta_MK) - log_chance_K, self.shift(self.propensity(slots)))
+        return base.Signal(slots.item_M, base.constant(slots), sample=sample)
 
 
 #: Events of a batch, and the spread of the first factors; the highest learning rate; the share of the penalty for
@@ -110,20 +109,27 @@ class UserFactors:
 
     @classmethod
     def of(
-        cls, train: Sequences, signal: Callable[[Slots], Signal], *, width: int, penalty: float, batches: int, seed: int
+        cls,
+        train: Sequences,
+        signal: Callable[[Slots], base.Signal],
+        *,
+        width: int,
+        penalty: float,
+        batches: int,
+        seed: int,
     ) -> Self:
         generator = torch.Generator().manual_seed(seed)
         p_UK, q_VK = (
             Parameter(_SPREAD * torch.randn(rows, width, generator=generator))
             for rows in (train.n_users, train.n_items)
         )
-        b_V, every = Parameter(torch.zeros(train.n_items)), events(train)
+        b_V, every = Parameter(torch.zeros(train.n_items)), base.events(train)
 
         def losses() -> Iterator[Tensor]:
             for nth_B in shuffled_batches(len(every), _BATCH, batches, np.random.default_rng(seed)):
                 slots = every.at(torch.from_numpy(nth_B))
                 size = p_UK.square().sum() + q_VK.square().sum() + _EASE * b_V.square().sum()
-                yield cloze_risk(p_UK[slots.user_M], q_VK, b_V, signal(slots)) + penalty * size / len(every)
+                yield base.cloze_risk(p_UK[slots.user_M], q_VK, b_V, signal(slots)) + penalty * size / len(every)
 
         with threads(1 if train.n_items < _MANY else None):
             minimise([p_UK, q_VK, b_V], losses(), batches=batches, lr=_LR)
@@ -134,7 +140,7 @@ class UserFactors:
         return p_UK[user_M] @ q_VK.T + b_V
 
 
-@register
+@base.register
 @dataclass(frozen=True, eq=False)
 class CorrectedDistilled(PropensityOffset):
     """−(1 − trust) log softmax(f + log θ)[i], as in corrected, − trust Σ_j P(j | s) log softmax(f)[j].
@@ -150,7 +156,7 @@ class CorrectedDistilled(PropensityOffset):
     seed: int = 0
 
     name: ClassVar[str] = "corrected-distilled"
-    needs: ClassVar[Need] = "temporal"
+    needs: ClassVar[base.Need] = "temporal"
     factors: UserFactors = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
@@ -158,9 +164,9 @@ class CorrectedDistilled(PropensityOffset):
         object.__setattr__(self, "factors", UserFactors.of(train, super().__call__, penalty=self.penalty, **how))
         return self
 
-    def __call__(self, slots: Slots) -> Signal:
-        target, weight_M, offset_MV = slots.item_M, constant(slots, 1 - self.trust), ByRows(slots, self.offset)
-        return Signal(target, weight_M, offset_MV, imputed_MV=ByRows(slots, self.imputed))
+    def __call__(self, slots: Slots) -> base.Signal:
+        target, weight_M, offset_MV = slots.item_M, base.constant(slots, 1 - self.trust), ByRows(slots, self.offset)
+        return base.Signal(target, weight_M, offset_MV, imputed_MV=ByRows(slots, self.imputed))
 
     def imputed(self, slots: Slots) -> Tensor:
         return torch.softmax(self.factors(slots.user_M), 1).mul_(self.trust)
@@ -186,7 +192,7 @@ def contrasts(propensity: PropensityModel, train: Sequences, lowest: float = 0.0
     place_N = np.arange(len(train)) - np.repeat(train.offset_U1[:-1], train.length_U)
     early_P = np.flatnonzero(place_N < np.repeat(half_U, train.length_U))
     late_P = early_P + np.repeat(half_U, train.length_U)[early_P]
-    one, other = (events(train).at(torch.from_numpy(place_P)) for place_P in (early_P, late_P))
+    one, other = (base.events(train).at(torch.from_numpy(place_P)) for place_P in (early_P, late_P))
     every = (one, other, replace(one, item_M=other.item_M), replace(other, item_M=one.item_M))
     log = [propensity(slots).double().clamp_min(lowest).log().numpy() for slots in every]
     return np.asarray(log[0] + log[1] - log[2] - log[3])
@@ -213,7 +219,7 @@ def _half(train: Sequences, side: int) -> Sequences:
 _EVENTS, _CELLS = 1024, 1 << 24
 
 
-@register
+@base.register
 @dataclass(frozen=True, eq=False)
 class CorrectedTempered(PropensityOffset):
     """P(i | s, t) ∝ θ_sit^τ / θ_i^(1 − static) · exp f_i, θ_i the mean of θ_sit^τ over the training events.
@@ -226,12 +232,12 @@ class CorrectedTempered(PropensityOffset):
     static: Share = 0.0  # how much of an item's mean is treated as exposure; 1: all, as in corrected
 
     name: ClassVar[str] = "corrected-tempered"
-    needs: ClassVar[Need] = "temporal"
+    needs: ClassVar[base.Need] = "temporal"
     tau: float = field(init=False, default=1.0)
     mean_V: Tensor = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        every = events(train)
+        every = base.events(train)
         some = min(len(every), _EVENTS, max(1, _CELLS // train.n_items))
         spread_M = torch.from_numpy(np.linspace(0, len(every) - 1, some).astype(np.int64))
         object.__setattr__(self, "tau", borne_out(self.propensity, train, self.clip))

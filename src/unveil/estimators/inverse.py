@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import NotNegative, Share, UnveilError
 from unveil.estimators.base import Checked, Estimator, Need, Signal, blocks, events, register, weights_of

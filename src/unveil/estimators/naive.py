@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from unveil.data.slots import Slots
-from unveil.estimators.base import Checked, Need, Signal, constant, register
-from unveil.estimators.sampling import OverSample, Sample
+from unveil.estimators.base import Checked, Need, OverSample, Sample, Signal, constant, register
 from unveil.propensity.known import TrueWorld
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences, every_rating
+from unveil.data.interactions import Interactions, Sequences, every_rating
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, Positive, Share, UnveilError, UpToOne
 from unveil.estimators.base import BLOCK, Checked, Need, Signal, constant, register

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import histories
 from unveil.data.splits import EvalCases
 from unveil.evaluation.evaluator import CELLS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.indexing import gathered
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots, histories
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError

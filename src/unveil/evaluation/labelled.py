@@ -17,10 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import UNKNOWN, Index, Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories
-from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.evaluation.protocols import seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.describe import gini
-from unveil.data.vocabulary import Index
+from unveil.data.indexing import Index
 from unveil.registry import Registry
 
 Values = NDArray[np.float64]

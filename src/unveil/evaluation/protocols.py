@@ -12,10 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.indexing import Index
+from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, kept, release, walked, write_arrays
-from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases
-from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 

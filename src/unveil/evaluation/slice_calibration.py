@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import Index
+from unveil.data.indexing import Index
+from unveil.data.interactions import Sequences
 from unveil.evaluation.labelled import Block, metrics
 from unveil.evaluation.statistics import Paired, paired
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import pad_token
 from unveil.propensity.known import splitmix
 

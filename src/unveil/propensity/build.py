@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError, unknown
 from unveil.propensity.base import PROPENSITIES, PropensityModel, Source
 from unveil.propensity.factors import Factored

@@ -17,20 +17,10 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, UpToOne
+from unveil.propensity import factors
 from unveil.propensity.base import Source, both_kinds
-from unveil.propensity.factors import (
-    Blocks,
-    Factors,
-    FactorTables,
-    FittedFactors,
-    Index,
-    Values,
-    minimise,
-    shuffled_batches,
-)
 
 Mask = NDArray[np.bool_]
 
@@ -66,7 +56,7 @@ def training_skips(log: Interactions, train: Sequences) -> int:
     return 0 if log.clicked is None else int((training_impressions(log, train) & ~log.clicked).sum())
 
 
-def _order(log: Interactions) -> tuple[Index, Index]:
+def _order(log: Interactions) -> tuple[factors.Index, factors.Index]:
     """The place of each row in the order of histories, and that of the first row of its moment: time, step or row."""
     order_N, place_N = log.order(), np.arange(len(log))
     rank_N, begin_N = np.empty(len(log), np.int64), np.empty(len(log), np.int64)
@@ -78,7 +68,7 @@ def _order(log: Interactions) -> tuple[Index, Index]:
     return rank_N, begin_N
 
 
-def _first(log: Interactions, rows_N: Mask, rank_N: Index, *, default: int) -> Index:
+def _first(log: Interactions, rows_N: Mask, rank_N: factors.Index, *, default: int) -> factors.Index:
     """rank_U of each user's first such row, in the order of histories."""
     first_U = np.full(len(log.users), len(log))
     np.minimum.at(first_U, log.user[rows_N], rank_N[rows_N])
@@ -93,14 +83,14 @@ class ImpressionCounts:
     the rate, and the expected count is rate · θ · moments for all items.
     """
 
-    user_G: Index
-    block_G: Index
-    moments_G: Values
+    user_G: factors.Index
+    block_G: factors.Index
+    moments_G: factors.Values
     shown_GV: Any
     shape: tuple[int, int, int]  # users, items, blocks
 
     @classmethod
-    def of(cls, log: Interactions, train: Sequences, blocks: Blocks, rate: float = 1.0) -> "ImpressionCounts":
+    def of(cls, log: Interactions, train: Sequences, blocks: factors.Blocks, rate: float = 1.0) -> "ImpressionCounts":
         """Of the training part. An item that occurs twice in a moment was shown once."""
         row_N = np.flatnonzero(training_impressions(log, train))
         user_N, item_N, step_N = log.user[row_N].astype(np.int64), log.item[row_N].astype(np.int64), steps(log, train)
@@ -124,7 +114,7 @@ class ImpressionCounts:
         return len(self.user_G)
 
 
-def steps(log: Interactions, train: Sequences) -> Index:
+def steps(log: Interactions, train: Sequences) -> factors.Index:
     """The step of every row: the log's own, else that of the user's last training event before it, or of the first."""
     if log.step is not None:
         return log.step.astype(np.int64)
@@ -137,7 +127,7 @@ def steps(log: Interactions, train: Sequences) -> Index:
 
 
 @dataclass(kw_only=True)
-class Recorded(FittedFactors):
+class Recorded(factors.FittedFactors):
     """θ_sib = σ(centre + a_s + d_i + Σ_k P_sk Q_ik W_bk), by the likelihood of what was shown at each moment.
 
     Item i is shown at each of the m moments of a user and block with probability θ and kept by the log with probability
@@ -155,21 +145,21 @@ class Recorded(FittedFactors):
 
     source: ClassVar[Source] = "impressions"
 
-    def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
+    def _estimate(self, train: Sequences, blocks: factors.Blocks) -> factors.Factors:
         if not training_skips(self.log, train):
             problem = f"the propensity {self.name!r} finds no impression without a click before what is held out"
             raise UnveilError(problem, hint="Use a longer log, or a propensity that needs no impressions.")
         counts = ImpressionCounts.of(self.log, train, blocks, self.rate)
         mean = float(counts.shown_GV.sum()) / (self.rate * float(counts.moments_G.sum()) * counts.shape[1])
         centre, generator = ln(mean) - log1p(-min(mean, 0.99)), torch.Generator().manual_seed(self.seed)
-        tables = FactorTables(counts.shape, self.width, centre, penalty=self.penalty, generator=generator)
-        minimise(tables.parameters(), self._losses(counts, tables), batches=self.batches, lr=_LR)
+        tables = factors.FactorTables(counts.shape, self.width, centre, penalty=self.penalty, generator=generator)
+        factors.minimise(tables.parameters(), self._losses(counts, tables), batches=self.batches, lr=_LR)
         return tables.factors()
 
-    def _losses(self, counts: ImpressionCounts, tables: FactorTables) -> Iterator[Tensor]:
+    def _losses(self, counts: ImpressionCounts, tables: factors.FactorTables) -> Iterator[Tensor]:
         """Of batches of groups, each scaled to all of them; divided by the impressions."""
         rng, total = np.random.default_rng(self.seed), float(counts.shown_GV.sum())
-        for group_B in shuffled_batches(len(counts), _BATCH, self.batches, rng):
+        for group_B in factors.shuffled_batches(len(counts), _BATCH, self.batches, rng):
             item_S = rng.permutation(counts.shape[1])[:_SAMPLE]
             batch = impression_loss(counts, tables, group_B, item_S, self.rate)
             yield (batch * (len(counts) / len(group_B)) + tables.prior_loss()) / total
@@ -179,7 +169,7 @@ RecordedStatic, RecordedTemporal = both_kinds("recorded", Recorded)
 
 
 def impression_loss(
-    counts: ImpressionCounts, tables: FactorTables, group_B: Index, item_S: Index, rate: float
+    counts: ImpressionCounts, tables: factors.FactorTables, group_B: factors.Index, item_S: factors.Index, rate: float
 ) -> Tensor:
     """Σ −n log(rate θ) − (m − n) log(1 − rate θ) of these groups, up to a constant; `item_S` stand for all items."""
     user_B, block_B = torch.from_numpy(counts.user_G[group_B]), torch.from_numpy(counts.block_G[group_B])

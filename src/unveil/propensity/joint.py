@@ -14,23 +14,11 @@ from scipy.special import ndtr
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences, every_rating
+from unveil.data.interactions import Interactions, Sequences, every_rating
 from unveil.errors import AtLeastOne, NotNegative, Positive
+from unveil.propensity import factors
 from unveil.propensity.base import Source, both_kinds
-from unveil.propensity.factors import (
-    INITIAL_LOGIT,
-    Blocks,
-    Factors,
-    FactorTables,
-    FittedFactors,
-    Index,
-    InteractionCounts,
-    Values,
-    minimise,
-    shrunk_means,
-    shuffled_batches,
-)
+from unveil.propensity.factors import Blocks, Factors, FactorTables, FittedFactors, Index, InteractionCounts, Values
 
 #: Cells of a batch, items of a sample, and the largest learning rate.
 _BATCH, _SAMPLE, _LR = 512, 128, 0.03
@@ -112,8 +100,12 @@ class RatedPreferences(Preferences):
         user_U, self.item_V, pair_N = np.zeros(users), np.zeros(items), np.zeros(len(counts))
         for _ in range(_ROUNDS):
             left_N = rating_N - mean - pair_N
-            user_U = shrunk_means(counts.user_N, left_N - self.item_V[counts.item_N], count_N, users, _PRIOR_RATINGS)
-            self.item_V = shrunk_means(counts.item_N, left_N - user_U[counts.user_N], count_N, items, _PRIOR_RATINGS)
+            user_U = factors.shrunk_means(
+                counts.user_N, left_N - self.item_V[counts.item_N], count_N, users, _PRIOR_RATINGS
+            )
+            self.item_V = factors.shrunk_means(
+                counts.item_N, left_N - user_U[counts.user_N], count_N, items, _PRIOR_RATINGS
+            )
             left_N = rating_N - mean - user_U[counts.user_N] - self.item_V[counts.item_N]
             self.noise, self.pair = _variances(counts, left_N)
             pair_N = left_N * count_N / (count_N + self.noise / self.pair)
@@ -197,9 +189,9 @@ def fit_exposure(
     rng = np.random.default_rng(seed)
     losses = (
         _loss(counts, exposure, preferences, nth_B, rng.permutation(counts.shape[1])[:_SAMPLE])
-        for nth_B in shuffled_batches(len(counts), _BATCH, batches, rng)
+        for nth_B in factors.shuffled_batches(len(counts), _BATCH, batches, rng)
     )
-    minimise([*exposure.parameters(), *preferences.parameters()], losses, batches=batches, lr=_LR)
+    factors.minimise([*exposure.parameters(), *preferences.parameters()], losses, batches=batches, lr=_LR)
 
 
 def _loss(
@@ -235,7 +227,9 @@ class Joint(FittedFactors):
 
     def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
         counts, rng = InteractionCounts.of(train, blocks), torch.Generator().manual_seed(self.seed)
-        exposure = FactorTables(counts.shape, self.width, INITIAL_LOGIT, personal=False, penalty=1.0, generator=rng)
+        exposure = FactorTables(
+            counts.shape, self.width, factors.INITIAL_LOGIT, personal=False, penalty=1.0, generator=rng
+        )
         preferences = FactorPreferences(counts, self.width, 1.0, penalty=self.penalty, generator=rng)
         fit_exposure(counts, exposure, preferences, batches=self.batches, seed=self.seed)
         return exposure.factors()
@@ -272,7 +266,7 @@ class JointRated(_Rated):
     def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
         counts = InteractionCounts.of(train, blocks, self._ratings(train))
         rng = torch.Generator().manual_seed(self.seed)
-        exposure = FactorTables(counts.shape, self.width, INITIAL_LOGIT, penalty=self.penalty, generator=rng)
+        exposure = FactorTables(counts.shape, self.width, factors.INITIAL_LOGIT, penalty=self.penalty, generator=rng)
         preferences = FactorPreferences(counts, self.width, self.sharpness, penalty=2 * self.penalty, generator=rng)
         fit_exposure(counts, exposure, preferences, batches=self.batches, seed=self.seed)
         return exposure.factors()
@@ -303,7 +297,8 @@ class RatedPopularity(_Rated):
         count_CV = np.full(counts.shape[:0:-1], 0.5)  # half an interaction is added to each
         np.add.at(count_CV, (counts.block_N, counts.item_N), counts.count_N)
         log_CV = np.log(count_CV / count_CV.sum(1, keepdims=True))
-        line, rng = PopularityLine(log_CV - log_CV.mean(), INITIAL_LOGIT), torch.Generator().manual_seed(self.seed)
+        line = PopularityLine(log_CV - log_CV.mean(), factors.INITIAL_LOGIT)
+        rng = torch.Generator().manual_seed(self.seed)
         preferences = FactorPreferences(counts, self.width, self.sharpness, penalty=self.penalty, generator=rng)
         fit_exposure(counts, line, preferences, batches=self.batches, seed=self.seed)
         self.exponent = line.exponent
@@ -333,7 +328,7 @@ class Censored(_Rated):
         counts = InteractionCounts.of(train, blocks, rating_E)
         preferences = RatedPreferences(InteractionCounts.of(train, Blocks.of(train, 1), rating_E))
         rng = torch.Generator().manual_seed(self.seed)
-        exposure = FactorTables(counts.shape, self.width, INITIAL_LOGIT, penalty=self.penalty, generator=rng)
+        exposure = FactorTables(counts.shape, self.width, factors.INITIAL_LOGIT, penalty=self.penalty, generator=rng)
         fit_exposure(counts, exposure, preferences, batches=self.batches, seed=self.seed)
         return exposure.factors()
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.sequences import Sequences, rows_in_words
+from unveil.data.interactions import Sequences, rows_in_words
 from unveil.data.slots import Slots
 from unveil.errors import NotNegative, UnveilError, check_range, check_ranges
 from unveil.propensity.base import Kind, OfEvents, PropensityModel, Source, as_theta, both_kinds, indices, register

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.special import gammaln
 from torch import Tensor
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, check_ranges
 from unveil.propensity.base import Kind, Source, register

@@ -21,8 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtrc
 from torch import Tensor
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences, rows_in_words
+from unveil.data.interactions import Interactions, Sequences, rows_in_words
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, check_range
 from unveil.propensity.base import Kind, OfEvents, Source, register

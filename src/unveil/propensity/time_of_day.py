@@ -20,10 +20,9 @@ from safetensors.numpy import save as as_bytes
 from scipy.special import expit
 from torch import Tensor
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
-from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.base import Kind, Source, as_theta, indices, register
 from unveil.propensity.impression_pairs import day_and_hour

@@ -21,18 +21,8 @@ from torch.optim import Adam
 from unveil.data.interactions import Interactions
 from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_ranges
 from unveil.processes import threads
-from unveil.propensity.impression_pairs import (
-    HOURS,
-    Floats,
-    Impressions,
-    Pairs,
-    Quality,
-    binned,
-    quality_of,
-    recent_share,
-    share,
-    with_negatives,
-)
+from unveil.propensity import impression_pairs
+from unveil.propensity.impression_pairs import HOURS, Floats, Impressions, Pairs, Quality
 from unveil.propensity.time_of_day import ExposureModel
 
 _MOST_BINS, _EACH_BIN = 20, 100  # Most bins of the calibration curve, and the impressions that each needs
@@ -121,16 +111,19 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     learn, valid, test = (shown.between(*ends) for ends in days.values())
     rng = np.random.default_rng(how.seed)
     count_DV = shown.counts()
-    shares = np.log(recent_share(count_DV, how.half_life)), np.log(recent_share(count_DV, how.longer))
+    shares = (
+        np.log(impression_pairs.recent_share(count_DV, how.half_life)),
+        np.log(impression_pairs.recent_share(count_DV, how.longer)),
+    )
     uniform_V = np.full(shown.n_items, 1 / shown.n_items)
-    held_out = with_negatives(valid, how.judged_negatives, uniform_V, rng)
+    held_out = impression_pairs.with_negatives(valid, how.judged_negatives, uniform_V, rng)
     net = ExposureNet(shown.n_users, shown.n_items, shares, how.learning.width, int(rng.integers(2**31)))
     epochs = train(net, learn, held_out, how.learning, rng, progress)
     model = calibrate(net.model(log, shown.first_day), held_out)
-    pairs = with_negatives(test, how.judged_negatives, uniform_V, rng)
+    pairs = impression_pairs.with_negatives(test, how.judged_negatives, uniform_V, rng)
     theta = _popularities(shown, days["learn"][1], how, pairs)
     theta["learnt"] = model.theta(*pairs.sides)
-    quality = {name: quality_of(each, pairs) for name, each in theta.items()}
+    quality = {name: impression_pairs.quality_of(each, pairs) for name, each in theta.items()}
     lengths = {name: stop - start for name, (start, stop) in days.items()}
     sizes = {"learn": len(learn), "valid": len(valid), "test": len(test)}
     sides = {"users": (test.user_N, learn.user_N), "items": (test.item_N, learn.item_N)}
@@ -143,7 +136,8 @@ def train(
 ) -> list[dict[str, float]]:
     """Leaves the net with the weights of the epoch that is best on the validation days; gives the loss after each."""
     adam = Adam(net.parameters(), lr=how.lr)
-    q_V = 0.5 / learn.n_items + 0.5 * share(np.bincount(learn.item_N, minlength=learn.n_items))  # half easy, half hard
+    shown_V = impression_pairs.share(np.bincount(learn.item_N, minlength=learn.n_items))
+    q_V = 0.5 / learn.n_items + 0.5 * shown_V  # half easy, half hard
     best, kept, waited = _loss(net, held_out), deepcopy(net.state_dict()), 0
     epochs = [{"epoch": 0, "valid_log_loss": best}]
     for epoch in range(1, how.epochs + 1):
@@ -166,7 +160,7 @@ def _epoch(
 ) -> None:
     order = rng.permutation(len(learn))
     for start in range(0, len(order), how.batch):
-        pairs = with_negatives(learn.where(order[start : start + how.batch]), how.negatives, q_V, rng)
+        pairs = impression_pairs.with_negatives(learn.where(order[start : start + how.batch]), how.negatives, q_V, rng)
         # All pairs that were shown are there, the others at their rate: an item's odds are higher by 1 / r_i than the
         # true ones, among its shown and its drawn pairs alike.
         corrected_B = net(pairs) - torch.from_numpy(np.log(pairs.rate_M).astype(np.float32))
@@ -203,8 +197,8 @@ def _popularities(shown: Impressions, until: int, how: ExposureFit, pairs: Pairs
     found: dict[str, NDArray[np.floating]] = {"uniform": np.full(len(pairs), 1 / shown.n_items)}
     for name, clicked in (("taken", True), ("shown", False)):
         count_DV = shown.counts(clicked=clicked)
-        found[f"{name}, static"] = share(count_DV[:until].sum(0))[pairs.item_M]
-        found[f"{name}, of late"] = recent_share(count_DV, how.half_life)[pairs.day_M, pairs.item_M]
+        found[f"{name}, static"] = impression_pairs.share(count_DV[:until].sum(0))[pairs.item_M]
+        found[f"{name}, of late"] = impression_pairs.recent_share(count_DV, how.half_life)[pairs.day_M, pairs.item_M]
     return found
 
 
@@ -215,7 +209,7 @@ def calibrate(model: ExposureModel, pairs: Pairs) -> ExposureModel:
     """
     psi_M = model.psi(*pairs.sides).astype(np.float64)
     bins = max(1, min(_MOST_BINS, int(pairs.shown_M.sum()) // _EACH_BIN))
-    predicted_B, seen_B, size_B = binned(expit(psi_M), pairs.shown_M, pairs.weight_M, bins)
+    predicted_B, seen_B, size_B = impression_pairs.binned(expit(psi_M), pairs.shown_M, pairs.weight_M, bins)
     there = size_B > 0
     rate_B = isotonic_regression((seen_B[there] + 0.5) / (size_B[there] + 1), weights=size_B[there]).x
     points = logit(predicted_B[there] / size_B[there]), logit(rate_B)

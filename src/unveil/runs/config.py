@@ -11,9 +11,8 @@ from warnings import warn
 import numpy as np
 
 from unveil.data.filters import LogSource
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.readers.database import shown
-from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError, UnveilWarning, check_ranges
 from unveil.settings import flattened, plain, read_toml, toml_value

@@ -1,18 +1,32 @@
-"""Runs on labelled tests: likes among items that were fully observed, or clicks under random exposure."""
+"""Runs on labelled tests: likes among items that were fully observed, or clicks under random exposure.
 
-from collections.abc import Sequence
-from dataclasses import replace
+Such a test, or slice without exposure bias, also calibrates runs: which of them, with which offsets, and whether it is
+surely better.
+
+The run folder gets `calibration.safetensors`, which `recommend`, `serve` and `export` apply, and `calibration.json`
+with what was measured.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import Vocabulary
-from unveil.evaluation.labelled import LabelledTest, evaluate
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Interactions, Sequences
+from unveil.errors import UnveilError
+from unveil.evaluation import slice_calibration
+from unveil.evaluation.labelled import LabelledTest, blocks, evaluate
 from unveil.evaluation.result import Evaluation
+from unveil.models.base import Backbone
 from unveil.models.baselines import Popularity
+from unveil.serving.model_files import write_calibration
 from unveil.serving.recommendations import read_ids
-from unveil.serving.recommender import Recommender
+from unveil.serving.recommender import Recommender, network_of
 
 #: What to do with test rows whose item is in the user's own history.
 Seen = Literal["error", "skip", "keep"]
@@ -45,3 +59,118 @@ def evaluate_labelled(recommender: Recommender, test: LabelledTest, ks: Sequence
     popularity = evaluate(Popularity.fit(sequences), sequences, test, length, ks=ks)
     found = evaluate(recommender.model, sequences, test, length, ks=ks)
     return replace(found, popularity=popularity.summary)
+
+
+#: Sizes of slices for the curve; and how many users must be left to measure on.
+SIZES, _LEFT = (10, 30, 100, 300, 1000), 30
+#: Too few to learn from and to test.
+_FEWEST = 10
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedRuns:
+    """What a slice says of some runs: each run with each recipe, the best of them, and the curve over sizes."""
+
+    runs: Sequence[Path]
+    metric: str
+    users: int
+    found: slice_calibration.CrossFitted
+    learnt: slice_calibration.SliceCalibration
+    curve: Sequence[slice_calibration.CurvePoint]
+    skipped: dict[str, int]
+
+    @property
+    def run(self) -> Path:
+        """The run of the best candidate."""
+        return self.runs[self.found.names[self.found.best][0]]
+
+    @property
+    def recipe(self) -> str:
+        """How its scores are calibrated."""
+        return self.found.names[self.found.best][1]
+
+    def as_json(self) -> dict[str, Any]:
+        """All that was measured."""
+        means = self.found.value_NT.mean(1)
+        rows = [
+            {"run": str(self.runs[run]), "recipe": recipe, "mean": float(mean)}
+            for (run, recipe), mean in zip(self.found.names, means, strict=True)
+        ]
+        learnt = {
+            "scale": self.learnt.scale,
+            "popularity": self.learnt.popularity.tolist(),
+            "appeal": self.learnt.appeal,
+        }
+        return {
+            "metric": self.metric,
+            "users": self.users,
+            "skipped": self.skipped,
+            "candidates": rows,
+            "best": {"run": str(self.run), "recipe": self.recipe, **learnt},
+            "gain": asdict(self.found.gain),
+            "recommended": self.found.is_better,
+            "curve": [asdict(point) for point in self.curve],
+        }
+
+    def write(self) -> Path:
+        """Into the folder of the best run, in the place of an earlier calibration."""
+        return write_calibration(self.run, self.learnt.shift_V, self.as_json())
+
+
+def calibrate_runs(
+    runs: Sequence[Path],
+    source: str | Path,
+    *,
+    candidates: Path | None = None,
+    seen: Seen = "error",
+    metric: str = "NDCG@10",
+    curve: bool = True,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> CalibratedRuns:
+    """Cross-fit every recipe of every run on the users of the slice; the first run as it is is what must be beaten."""
+    parts, skipped, ids = list[slice_calibration.Slice](), dict[str, int](), None
+    for run in runs:
+        recommender = Recommender.load(run, calibrated=False)
+        known_by = (recommender.users, recommender.items, recommender.sequences)
+        test = read_test(source, *known_by, candidates=candidates, seen=seen)
+        known = (test.fingerprint, recommender.items.ids.to_list())
+        if ids is not None and known != ids:
+            hint = "Calibrate runs that were trained on the same log."
+            raise UnveilError("the runs do not know the same users and items", where=run, hint=hint)
+        ids, skipped = known, test.skipped
+        scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
+        parts.append(
+            slice_calibration.Slice.of(
+                list(scored),
+                slice_calibration.item_features(recommender.sequences),
+                vectors_of(network_of(recommender)),
+            )
+        )
+        progress(len(parts), len(runs) + 1 + len(SIZES))
+    users = len(parts[0])
+    if users < _FEWEST:
+        raise UnveilError(
+            "too few users to learn from", where=source, found=users, expected=f"{_FEWEST} with liked and other items"
+        )
+    try:
+        parts[0].metric(metric)
+    except (KeyError, ValueError):
+        raise UnveilError("no such metric", found=metric, expected="NDCG@k, Recall@k, MAP@k or AUC") from None
+    found = slice_calibration.cross_fit(parts, np.random.default_rng(seed), metric)
+    progress(len(runs) + 1, len(runs) + 1 + len(SIZES))
+    run_place, recipe = found.names[found.best]
+    learnt = slice_calibration.calibrate(parts[run_place], np.random.default_rng(seed), recipe)
+    points = list[slice_calibration.CurvePoint]()
+    for size in (size for size in SIZES if curve and size + _LEFT <= users):
+        points += slice_calibration.gain_curve(parts, np.random.default_rng([seed, size]), metric, [size])
+        progress(len(runs) + 1 + len(points), len(runs) + 1 + len(SIZES))
+    return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
+
+
+def vectors_of(network: Backbone) -> NDArray[np.float64]:
+    """Features of the items by their vectors in the last layer of a network."""
+    with torch.no_grad():
+        return slice_calibration.vector_features(
+            network.head(torch.zeros(1, network.config.width)).table_VD.double().numpy()
+        )

@@ -12,8 +12,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError, unknown

@@ -11,8 +11,8 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from unveil.data.indexing import UNKNOWN
 from unveil.data.titles import named_items
-from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.evaluation.calibration import Calibration, calibration
 from unveil.evaluation.evaluator import Evaluator

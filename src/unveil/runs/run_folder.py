@@ -27,9 +27,8 @@ from safetensors.numpy import save as as_bytes
 from unveil.audit.checks import cold, concentration, leakage
 from unveil.audit.exposure import costs
 from unveil.data.describe import describe
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.readers.database import shown
-from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator

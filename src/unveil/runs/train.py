@@ -1,44 +1,42 @@
-"""One run, from a log to an evaluated recommender in a folder; by one process, by workers, or by ranks of torchrun."""
+"""One run, from a log to an evaluated recommender in a folder; by one process, by workers, or by ranks of torchrun.
+Shapes: N rows of the log, M training slots."""
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import torch
 
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
+from unveil.data.writers import write
 from unveil.errors import UnveilError, check_range
+from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
-from unveil.files import versions, write_whole
+from unveil.files import check_new_file, versions, write_whole
 from unveil.processes import threads
+from unveil.propensity.weights import WeightDiagnostics
+from unveil.runs import run_folder
 from unveil.runs.config import Experiment, Tell
-from unveil.runs.run_folder import (
-    CARD,
-    NEGATIVES,
-    Prepared,
-    Run,
-    begin,
-    claimed,
-    identity,
-    is_finished,
-    read_run,
-    read_split,
-)
 from unveil.runs.workers import cores
 from unveil.serving import model_files
 from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
+from unveil.settings import flattened
 from unveil.simulation.world import World
 from unveil.training.device import pick_device
 from unveil.training.distributed import SINGLE, Place, ProcessGroup, Workers, joined, local_workers
 from unveil.training.fit import prepare, validation_of
 from unveil.training.progress import Watcher
-from unveil.training.trainer import Keep
+from unveil.training.recipe import AUTO, Recipe
+from unveil.training.trainer import Keep, Trainer
 from unveil.wording import quantity
 
 PLACES = 10  # places of the longest list that is evaluated
@@ -52,16 +50,16 @@ def run(
     watch: Watcher | None = None,
     tell: Tell = print,
     group: ProcessGroup = SINGLE,
-) -> Run:
+) -> run_folder.Run:
     """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written. With a group
     this is what its leader does, while the others `follow`."""
-    with claimed(folder, resume=resume):
+    with run_folder.claimed(folder, resume=resume):
         found = prepared(experiment, tell, group)
         log, split, trainer = found.log, found.split, found.trainer
-        about = begin(folder, found, group.size)
-        if group.broadcast(is_finished(folder)):
+        about = run_folder.begin(folder, found, group.size)
+        if group.broadcast(run_folder.is_finished(folder)):
             tell("finished   nothing is left to do: this is what the run gave")
-            return read_run(folder)
+            return run_folder.read_run(folder)
         keep = Keep(folder, resume, identity={"log": found.fingerprint})
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
         evaluation = found.evaluator.beside_popularity(trainer.model)
@@ -69,10 +67,10 @@ def run(
         length = experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
         name, trained = folder.resolve().name, (recommender, split)
-        finished = Run(name, folder, found.experiment, about, fitted, evaluation, trained)
-        found.evaluator.candidates.save(folder / NEGATIVES)
+        finished = run_folder.Run(name, folder, found.experiment, about, fitted, evaluation, trained)
+        found.evaluator.candidates.save(folder / run_folder.NEGATIVES)
         evaluation.write(folder)
-        write_whole(folder / CARD, finished.card())
+        write_whole(folder / run_folder.CARD, finished.card())
         model_files.write(recommender, folder)  # last: a folder that has one is a finished run
     return finished
 
@@ -85,7 +83,7 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
         found.evaluator.beside_popularity(found.trainer.model, resamples=1)
 
 
-def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> Prepared:
+def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
     """Read, split and build, and see that all of the group have the same. Negatives without a number are as many as
     usual or, which is told, as many as there are for every case."""
     log = experiment.data.load()
@@ -106,8 +104,8 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
     validation, evaluator = _evaluators(split, experiment, group)
     fingerprint, origin = log.fingerprint(), origin_of(world)
     agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
-    group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **identity(experiment)})
-    return Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
+    group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **run_folder.identity(experiment)})
+    return run_folder.Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
 
 
 def _evaluators(split: Split, experiment: Experiment, group: ProcessGroup) -> tuple[ValidationEvaluator, Evaluator]:
@@ -139,8 +137,8 @@ def origin_of(world: World | None) -> str | None:
 def evaluate(folder: Path) -> Evaluation:
     """Evaluate a finished run again, on the cases and negatives it was evaluated on, and write the results."""
     recommender = Recommender.load(folder, calibrated=False)
-    split = read_split(folder, recommender.sequences)
-    candidates = Candidates.load(folder / NEGATIVES, split.test, split.whole)
+    split = run_folder.read_split(folder, recommender.sequences)
+    candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
     evaluation = evaluator.beside_popularity(recommender.model)
     evaluation.write(folder)
@@ -156,7 +154,7 @@ def run_rank(
     watch: Watcher | None = None,
     tell: Tell = print,
     workers: Workers | None = None,
-) -> Run | None:
+) -> run_folder.Run | None:
     """The part of one process in a run. The leader, rank 0, writes, reports and gives the run; others give None."""
     with joined(place, experiment.training.device, workers) as group:
         if group.is_leader:
@@ -173,7 +171,7 @@ def run_workers(
     resume: bool = False,
     watch: Watcher | None = None,
     tell: Tell = print,
-) -> Run:
+) -> run_folder.Run:
     """A run by `workers` processes of this machine, this one among them; none share a core or a GPU."""
     gpus = pick_device(experiment.training.device).type == "cuda"
     most, what = (torch.cuda.device_count(), "GPUs") if gpus else (cores(), "cores")
@@ -195,3 +193,67 @@ def _work(task: tuple[Experiment, int], place: Place) -> None:
     experiment, each = task
     with threads(each):
         run_rank(experiment, Path(), place)
+
+
+PARTS = ("left", "held-out", "older", "train")  # what the run did with a row; see `export_weights`
+
+
+@dataclass(frozen=True)
+class WeightedLog:
+    """Where the log with its weights is, and what the weights are like."""
+
+    path: Path
+    estimator: str
+    propensity: str
+    by_proxy: bool
+    diagnostics: WeightDiagnostics
+
+
+def export_weights(
+    run: Path, path: Path, changes: Mapping[str, Any] | None = None, *, overwrite: bool = False
+) -> WeightedLog:
+    """Write the log of a run with two columns more: `weight`, of mean 1, and `part`.
+
+    A row has a weight where the run trained on it. Its part is `train`; or `older`, where it lies before the events
+    that the model reads; or `held-out`; or `left`, where it was shown and not taken.
+    """
+    check_new_file(path, overwrite=overwrite)
+    experiment = run_folder.read_config(run)
+    log = experiment.data.load()
+    if run_folder.read_json(run / run_folder.ABOUT)["log"]["fingerprint"] != log.fingerprint():
+        hint = f"Put the log of the run back to {experiment.data.log}, or train again."
+        raise UnveilError("the log has changed since the run", where=run, hint=hint)
+    split = experiment.data.parts(log)
+    trainer = _weighting(split, experiment.recipe, flattened(changes or {}), log, world_of(experiment, log))
+    assert trainer.propensity is not None
+    assert trainer.weights is not None
+    write(log, path, beside=_columns(log, split, trainer, trainer.weights.mean))
+    return WeightedLog(path, trainer.estimator.name, trainer.propensity.name, trainer.by_proxy, trainer.weights)
+
+
+def _weighting(
+    split: Split, recipe: Recipe, changes: Mapping[str, Any], log: Interactions, world: World | None
+) -> Trainer:
+    """The run's own estimator, where it weights events by a propensity; else ITPS. Both with the changes."""
+    if estimator(changes.get("estimator.name", recipe.estimator["name"])).needs in ("static", "temporal"):
+        trainer = prepare(split.train, recipe.changed(changes), log=log, world=world)
+        if trainer.weights is not None:
+            return trainer
+    others = {name: value for name, value in changes.items() if name != "estimator.name"}
+    weighted = replace(recipe, estimator={"name": "itps"}, propensity={"name": AUTO}).changed(others)
+    return prepare(split.train, weighted, log=log, world=world)
+
+
+def _columns(log: Interactions, split: Split, trainer: Trainer, mean: float) -> dict[str, pl.Series]:
+    """`weight` and `part` of every row of the log, gone through a block of slots or of users at a time."""
+    part_N, weight_N = np.zeros(len(log), np.uint8), np.full(len(log), np.nan)
+    for name, sequences in (("held-out", split.whole), ("older", split.train)):
+        for block in sequences.blocks():
+            part_N[block.event_N] = PARTS.index(name)
+    for slots in blocks(trainer.task.slots):
+        assert slots.event_M is not None
+        row_M = slots.event_M.numpy()
+        part_N[row_M] = PARTS.index("train")
+        weight_N[row_M] = trainer.estimator(slots).weight_M.double().numpy()
+    weight_N /= mean
+    return {"weight": pl.Series(weight_N).fill_nan(None), "part": pl.Series(PARTS, dtype=pl.String).gather(part_N)}

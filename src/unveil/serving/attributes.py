@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from unveil.data.readers.columns import item_column
+from unveil.data.readers.table import item_column
 from unveil.errors import UnveilError, unknown
 
 _CONDITION = re.compile(r"\s*([^=<>!]+?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)

@@ -21,9 +21,9 @@ from safetensors.torch import load_file as load_weights
 from safetensors.torch import save as weight_bytes
 
 from unveil import __version__
+from unveil.data.indexing import Vocabulary
+from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, write_arrays
-from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.files import write_json, write_whole
 from unveil.models.base import Backbone, backbone

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unveil import __version__
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token, n_tokens, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.evaluation.ranking import Scorer, at_rest
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, Block, TiedHead, UntiedHead
-from unveil.models.gru4rec import GRU4Rec
-from unveil.models.sasrec import SASRec
+from unveil.models.causal import GRU4Rec, SASRec
 from unveil.serving.recommender import Recommender, network_of
 from unveil.settings import plain
 

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from unveil.data.filters import LogSource
+from unveil.data.indexing import UNKNOWN, Index
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
 from unveil.serving.export import write_frames

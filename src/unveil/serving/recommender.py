@@ -16,11 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.interactions import Interactions
+from unveil.data.indexing import UNKNOWN, Index, Vocabulary
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.mapped import release
-from unveil.data.sequences import Sequences
 from unveil.data.slots import tokens_of
-from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors
 from unveil.simulation.world import World

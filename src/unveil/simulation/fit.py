@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError, check_range, check_ranges
 from unveil.models.tensor_factorization.gibbs import Gibbs
 from unveil.models.tensor_factorization.recipes import RECIPES, Advance, Learnt, Recipe

@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from safetensors.numpy import save as as_bytes
 
+from unveil.data.indexing import UNKNOWN, Vocabulary
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import UNKNOWN, Vocabulary
 from unveil.errors import UnveilError, check_range
 from unveil.files import atomic_folder
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from unveil.data.filters import LogSource
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_range, check_ranges, unknown
 from unveil.estimators.base import estimator
@@ -18,12 +18,11 @@ from unveil.settings import plain
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import check_share
 from unveil.studies import arms, candidates
-from unveil.studies.engine import Study
+from unveil.studies.engine import Report, Study
 from unveil.studies.results import BASE, BOUND
 from unveil.studies.scenarios import EFFORTS, Draw, Scenario, scenarios
 from unveil.studies.semisynthetic import BUILTIN
 from unveil.studies.trial import resolved
-from unveil.studies.writer import Report
 from unveil.training.recipe import Recipe, network_in
 
 CONFIG = "advice.toml"

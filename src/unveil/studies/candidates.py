@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unveil.data.describe import gini
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator

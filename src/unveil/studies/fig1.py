@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from unveil.audit.exposure import rank_correlation
 from unveil.audit.motion import against_depletion, expected_means, repeats
 from unveil.audit.timing import ALPHA, LEAST, Family, Floats, Timing, positions, tied_share, timing, two_sided
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.files import write_json, write_whole
 from unveil.report.page import Block, Figure, write_page

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import UNKNOWN, Vocabulary
+from unveil.data.indexing import UNKNOWN, Vocabulary
+from unveil.data.interactions import Sequences
 from unveil.errors import UnveilError
 
 #: Boxes in one drawing: more cannot be read.

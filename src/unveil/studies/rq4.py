@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import model_validator
 
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.readers import convert_first
-from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.estimators.base import estimator

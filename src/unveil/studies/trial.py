@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import blocks, estimator, events
 from unveil.estimators.inverse import CLIP, share_of

@@ -11,8 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError
 from unveil.estimators.base import ESTIMATORS
@@ -20,8 +19,7 @@ from unveil.evaluation.labelled import LabelledTest, blocks
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
 from unveil.report.page import Figures
-from unveil.runs.calibrate import vectors_of
-from unveil.runs.labelled import read_test
+from unveil.runs.labelled import read_test, vectors_of
 from unveil.studies import arms, tables
 from unveil.studies.arms import Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from unveil.data.batches import ClozeTask, NextItemTask
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split
 from unveil.estimators import base as estimators
 from unveil.estimators.inverse import weight_diagnostics

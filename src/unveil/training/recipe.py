@@ -13,7 +13,7 @@ from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.base import check_options as check_estimator
 from unveil.estimators.inverse import settled
 from unveil.models.base import BACKBONES, NetworkConfig, backbone
-from unveil.models.sasrec import SASRecConfig
+from unveil.models.causal import SASRecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import check_options as check_propensity
 from unveil.settings import changed, flattened, plain

@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.packed.parquet import any_frame, cuts_of, scratch, write_parts
-from unveil.data import mapped, sequences
+from unveil.data import interactions, mapped
 from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.describe import describe
 from unveil.data.filters import Filters
-from unveil.data.interactions import Interactions
-from unveil.data.packed import PackedLog, histories, ingest, pack
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
+from unveil.data.packed import PackedLog, ingest, pack
 from unveil.data.splits import EvalCases, leave_one_out
 from unveil.errors import UnveilError
 
@@ -37,8 +36,8 @@ def _small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mapped, "BLOCK", 8)
         patch.setattr(ingest, "SLICE", 5)
-        patch.setattr(histories, "RANGE", 4)
-        patch.setattr(sequences, "BLOCK", 4)
+        patch.setattr("unveil.data.packed.log.RANGE", 4)
+        patch.setattr(interactions, "BLOCK", 4)
         yield
 
 

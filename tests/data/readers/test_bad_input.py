@@ -14,10 +14,9 @@ import zstandard
 
 from unveil.data.interactions import Interactions
 from unveil.data.readers.base import FORMATS
-from unveil.data.readers.columns import ReadOptions
 from unveil.data.readers.content import Content
 from unveil.data.readers.delimited import WithHeader
-from unveil.data.readers.table import Table
+from unveil.data.readers.table import ReadOptions, Table
 from unveil.errors import UnveilError
 
 HEADER = "user_id,item_id,rating,timestamp\n"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.data.readers.columns import ALIASES, ROLES, assign_roles, canonical, is_header
+from unveil.data.readers.table import ALIASES, ROLES, assign_roles, canonical, is_header
 from unveil.errors import UnveilError
 
 CASES = {

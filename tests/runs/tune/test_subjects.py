@@ -13,9 +13,8 @@ import pytest
 from tests.propensity.placed import drawn
 from tests.run_folders import small_log
 from tests.runs.tune.studies import quickest
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.packed import pack
-from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.estimators.wmf import WMFDistilledRated

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from tests.data.ragged import sequences_of
 from tests.simulation.feedback.small import random_histories
-from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import Index
+from unveil.data.indexing import Index
+from unveil.data.interactions import Sequences
 from unveil.evaluation.metrics import NOBODY
 from unveil.models.baselines import Popularity, Random
 from unveil.simulation.builtin import WorldSpec

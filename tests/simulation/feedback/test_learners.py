@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from tests.run_folders import TINY
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.feedback.learners import Network
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, held, load, save
+from unveil.simulation.feedback.rounds import Loop, Network, Retraining, State, grown, held, load, save
 from unveil.simulation.world import World
 from unveil.training.recipe import Recipe
 

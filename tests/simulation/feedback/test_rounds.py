@@ -12,14 +12,25 @@ from hypothesis import strategies as st
 
 from tests.data.ragged import sequences_of
 from tests.simulation.feedback.small import random_histories
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
 from unveil.models.baselines import Random
 from unveil.simulation.feedback.figures import recommended
-from unveil.simulation.feedback.learners import AT_RANDOM, MOST_POPULAR, Learner, Learnt, Weights
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, load, save
+from unveil.simulation.feedback.rounds import (
+    AT_RANDOM,
+    MOST_POPULAR,
+    Learner,
+    Learnt,
+    Loop,
+    Retraining,
+    State,
+    Weights,
+    grown,
+    load,
+    save,
+)
 
 ITEMS = 30
 

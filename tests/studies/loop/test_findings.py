@@ -5,9 +5,8 @@ from typing import Any
 
 from tests.run_folders import small_log
 from unveil.data.filters import LogSource
-from unveil.studies.engine import Answer
+from unveil.studies.engine import Answer, Report
 from unveil.studies.loop import LoopData, LoopStudy
-from unveil.studies.writer import Report
 
 #: By replicate and round.
 Loops = Sequence[Sequence[Mapping[str, float | None]]]

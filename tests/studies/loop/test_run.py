@@ -10,13 +10,11 @@ from tests.pages import faults
 from tests.run_folders import small_frame, small_log
 from tests.studies.loop.conftest import REPLICATES, ROUNDS, records, small_study
 from unveil.data.filters import LogSource
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
-from unveil.studies.engine import Answer, run
-from unveil.studies.loop_results import LoopResults
-from unveil.studies.writer import write
+from unveil.studies.engine import Answer, run, write
+from unveil.studies.loop import LoopResults
 
 
 def test_a_row_for_each_replicate_model_and_round(looped: Answer) -> None:

@@ -8,10 +8,9 @@ import pytest
 from tests.run_folders import write_log
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
-from unveil.studies.engine import run
+from unveil.studies.engine import run, write
 from unveil.studies.rq4 import RQ4
 from unveil.studies.rq4_report import proxies
-from unveil.studies.writer import write
 
 CHANGES = ("model.width=8", "model.blocks=1", "model.heads=1", "model.length=8", "training.epochs=1")
 

@@ -17,12 +17,11 @@ from unveil.cli.main import app
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import metric
 from unveil.runs.workers import Inline
-from unveil.studies.engine import Answer, Context, run
+from unveil.studies.engine import Answer, Context, Report, run, write
 from unveil.studies.paper import read_log, recognised
 from unveil.studies.results import STANDARD, Measure
 from unveil.studies.rq4 import RQ4
 from unveil.studies.rq4_report import CONTROL
-from unveil.studies.writer import Report, write
 
 CHANGES = (
     "model.width=8",

@@ -6,7 +6,7 @@ import torch
 
 from tests.estimators.toys import random_world
 from unveil.data.batches import Batch, ClozeTask
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.simulation.world import World
 from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, NORMALISED, LossComparison, Masking, Variant

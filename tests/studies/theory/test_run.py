@@ -11,9 +11,8 @@ from tests.pages import Outline, faults
 from unveil.errors import UnveilError
 from unveil.report.page import render
 from unveil.runs.workers import Inline
-from unveil.studies.engine import Answer, run
+from unveil.studies.engine import Answer, Report, run, write
 from unveil.studies.theory import Theory, relative
-from unveil.studies.writer import Report, write
 
 SMALL = Theory(users=12, items=8, steps=4, draws=4, logs=2)
 

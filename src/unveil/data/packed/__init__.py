@@ -1,16 +1,12 @@
 """Logs larger than memory: Parquet files packed once into a folder, which is then used like any other log."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from io import BytesIO
 from pathlib import Path
 
 from unveil.data.filters import Filters
-from unveil.data.mapped import mapped
-from unveil.data.packed.histories import filter_columns, lay_out
 from unveil.data.packed.ingest import Parts, clock_of, write_columns
-from unveil.data.packed.log import HISTORIES, ITEMS, USERS, Manifest, PackedLog, Progress, Tell, hashes
-from unveil.data.readers.columns import ReadOptions
+from unveil.data.packed.log import PackedLog, Progress, Tell, filter_columns, lay_out, seal
+from unveil.data.readers.table import ReadOptions
 from unveil.files import atomic_folder, check_free
 
 __all__ = ["PackedLog", "pack"]
@@ -43,20 +39,6 @@ def pack(
         if filtered:
             log = filter_columns(log, filters, progress)
         n_steps = lay_out(log, draft, progress)
-        for ids, name in ((log.users, USERS), (log.items, ITEMS)):
-            content = BytesIO()
-            ids.ids.to_frame().write_ipc(content, compression="uncompressed")
-            (draft / name).write_bytes(content.getbuffer())
-        fingerprint, histories = hashes(log.log(), draft, progress)
-        Manifest(
-            events=len(log),
-            interactions=len(mapped(draft / HISTORIES["event_N"])),
-            n_steps=n_steps,
-            columns=log.roles,
-            fingerprint=fingerprint,
-            histories=histories,
-            filters=asdict(filters),
-            bytes={path.name: path.stat().st_size for path in sorted(draft.iterdir())},
-        ).write(draft)
+        seal(log, n_steps, filters, draft, progress)
     progress.at(1.0)
     return PackedLog.open(folder)

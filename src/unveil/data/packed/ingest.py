@@ -13,26 +13,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from unveil.data.indexing import in_order
+from unveil.data.indexing import Index, Vocabulary, in_order
 from unveil.data.mapped import column_file
 from unveil.data.packed.log import KINDS, Columns, Progress
 from unveil.data.readers import check_not_trivial, reading
-from unveil.data.readers.columns import ROLES, assign_roles
+from unveil.data.readers import table as typed
 from unveil.data.readers.lines import parquet_errors
-from unveil.data.readers.table import (
-    Table,
-    are_dates,
-    check_blank_ids,
-    check_missing_ids,
-    check_one_unit,
-    ids,
-    largest_of,
-    number_of,
-    of_iso,
-    optional,
-    unit_of,
-)
-from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
 SLICE = 1 << 20  # Rows of a file held at once
@@ -62,7 +48,7 @@ class Parts:
         first = next(iter(schemas))
         if not sum(rows.values()):
             raise UnveilError("no rows", where=first, expected="at least one event", hint="Check the files.")
-        names = {path: assign_roles(list(schema), columns, path) for path, schema in schemas.items()}
+        names = {path: typed.assign_roles(list(schema), columns, path) for path, schema in schemas.items()}
         for path, schema in schemas.items():
             mine, theirs = _described(names[first], schemas[first]), _described(names[path], schema)
             if role := next((role for role in {**mine, **theirs} if mine.get(role) != theirs.get(role)), None):
@@ -75,7 +61,7 @@ class Parts:
     def __len__(self) -> int:
         return sum(self.rows.values())
 
-    def tables(self, roles: Sequence[str]) -> Iterator[Table]:
+    def tables(self, roles: Sequence[str]) -> Iterator[typed.Table]:
         names = {role: self.names[role] for role in roles}
         for path, rows in self.rows.items():
             with reading(path):
@@ -83,7 +69,7 @@ class Parts:
                 for start in range(0, rows, SLICE):
                     with parquet_errors(path):
                         frame = scan.slice(start, SLICE).collect()
-                    yield Table(path, frame, names, (start + 1).__add__)
+                    yield typed.Table(path, frame, names, (start + 1).__add__)
 
 
 def _described(names: Mapping[str, str], schema: pl.Schema) -> dict[str, str]:
@@ -134,7 +120,7 @@ class Clock:
     largest: float = 0.0  # magnitude from which the unit follows; 0: it was given
     fractions: bool = False  # numbers written as text, some of them not whole: all are read as such
 
-    def fit(self, table: Table) -> Table:
+    def fit(self, table: typed.Table) -> typed.Table:
         """A slice, its numbers as the whole column has them; one that has another unit is an error."""
         if "time" not in table.frame.columns:
             return table
@@ -142,7 +128,7 @@ class Clock:
             numbers = table.frame["time"].str.strip_chars().cast(pl.Float64, strict=False)
             table = replace(table, frame=table.frame.with_columns(numbers.alias("time")))
         if self.largest and not (column := table.frame["time"]).null_count():
-            check_one_unit(table, number_of(column) if column.dtype == pl.String else column, self.largest)
+            typed.check_one_unit(table, typed.number_of(column) if column.dtype == pl.String else column, self.largest)
         return table
 
 
@@ -155,18 +141,18 @@ def clock_of(parts: Parts, unit: str | None, progress: Progress) -> Clock:
     largest, dates, not_whole, not_number, not_iso = 0.0, True, 0, 0, 0
     columns = (table.frame["time"] for table in parts.tables(["time"]))
     for column in progress.through("clock", columns, len(parts), len):
-        number = number_of(column) if text else column
-        largest = max(largest, largest_of(number))
-        dates = dates and (not len(number) or are_dates(number))
+        number = typed.number_of(column) if text else column
+        largest = max(largest, typed.largest_of(number))
+        dates = dates and (not len(number) or typed.are_dates(number))
         if text:
             not_whole += column.str.strip_chars().cast(pl.Int64, strict=False).null_count()
             not_number += number.null_count()
-            not_iso += of_iso(column).null_count() if unit is None else 0
+            not_iso += typed.of_iso(column).null_count() if unit is None else 0
     if unit is not None:
         return Clock(unit, fractions=not_whole > 0)
     if dates or (not_number and not_iso <= not_number):
         return Clock("iso")
-    return Clock(unit_of(largest), largest if isfinite(largest) else 0.0, fractions=not_whole > 0)
+    return Clock(typed.unit_of(largest), largest if isfinite(largest) else 0.0, fractions=not_whole > 0)
 
 
 class Numbers:
@@ -175,8 +161,8 @@ class Numbers:
     def __init__(self, role: str, largest: int) -> None:
         self.role, self._seen = role, np.zeros(largest + 1, np.bool_)
 
-    def code(self, table: Table) -> Index:
-        check_missing_ids(table, self.role)
+    def code(self, table: typed.Table) -> Index:
+        typed.check_missing_ids(table, self.role)
         code_N = table.frame[self.role].to_numpy().astype(np.int32)
         self._seen[code_N] = True
         return code_N
@@ -195,9 +181,9 @@ class Text:
         # Categories are forgotten with the last column that has them; this one stays.
         self._memory = pl.Series([], dtype=pl.Categorical(self._categories))
 
-    def code(self, table: Table) -> Index:
-        raw = ids(table, self.role)
-        check_blank_ids(table, self.role)
+    def code(self, table: typed.Table) -> Index:
+        raw = typed.ids(table, self.role)
+        typed.check_blank_ids(table, self.role)
         return raw.cast(pl.Categorical(self._categories)).to_physical().to_numpy().astype(np.int32)
 
     def finish(self) -> tuple[Index, Vocabulary]:
@@ -210,14 +196,14 @@ def write_columns(parts: Parts, clock: Clock, folder: Path, progress: Progress) 
     if (size := len(parts)) > MOST:
         expected, hint = f"at most {MOST:,}", "Pack a part of it, such as the last years."
         raise UnveilError("too many events for one log", found=f"{size:,}", expected=expected, hint=hint)
-    roles = tuple(role for role in ROLES if role in parts.kinds)
+    roles = tuple(role for role in typed.ROLES if role in parts.kinds)
     coders = {role: _coder(parts, role) for role in ("user", "item")}
     with ExitStack() as files:
         append = {role: files.enter_context(column_file(folder / f"{role}.npy", KINDS[role], size)) for role in roles}
         for table in progress.through("ingest", parts.tables(roles), size, lambda table: len(table.frame)):
             for role, coder in coders.items():
                 append[role](coder.code(table))
-            for column in optional(clock.fit(table), clock.unit):
+            for column in typed.optional(clock.fit(table), clock.unit):
                 append[column.name](column.to_numpy())
     (user_place, users), (item_place, items) = (coder.finish() for coder in coders.values())
     check_not_trivial(users, items, next(iter(parts.rows)).parent)

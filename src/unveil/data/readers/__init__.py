@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
+from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions
 from unveil.data.readers.base import FORMATS, detect
-from unveil.data.readers.columns import ReadOptions
 from unveil.data.readers.content import Content, unpacked
 from unveil.data.readers.database import is_url, read_query
-from unveil.data.readers.table import Table, check_blank_ids, typed
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.readers.table import ReadOptions, Table, check_blank_ids, typed
 from unveil.errors import UnveilError
 
 #: Files that a data set's folder is known by.

@@ -4,9 +4,8 @@ from abc import ABC, abstractmethod
 from enum import IntEnum
 from typing import ClassVar
 
-from unveil.data.readers.columns import ReadOptions
 from unveil.data.readers.content import Content
-from unveil.data.readers.table import Table
+from unveil.data.readers.table import ReadOptions, Table
 from unveil.errors import UnveilError
 from unveil.registry import Registry
 

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from unveil.data.readers.columns import ReadOptions, assign_roles
-from unveil.data.readers.table import Table
+from unveil.data.readers.table import ReadOptions, Table, assign_roles
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:

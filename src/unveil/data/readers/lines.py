@@ -11,9 +11,8 @@ from typing import ClassVar
 import polars as pl
 
 from unveil.data.readers.base import FORMATS, Format, Likeness
-from unveil.data.readers.columns import ReadOptions, assign_roles, is_header
 from unveil.data.readers.content import Content
-from unveil.data.readers.table import Table
+from unveil.data.readers.table import ReadOptions, Table, assign_roles, is_header
 from unveil.errors import UnveilError
 
 _DIGIT = re.compile(r"\d")

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from unveil.data.filters import LogSource
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from unveil.data.vocabulary import UNKNOWN, Index
+from unveil.data.indexing import UNKNOWN, Index
 from unveil.errors import UnveilError, unknown
 from unveil.evaluation.metrics import NOBODY
 from unveil.serving.attributes import Attributes

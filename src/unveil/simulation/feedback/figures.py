@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import Index
+from unveil.data.interactions import Sequences
 from unveil.data.slots import histories
-from unveil.data.vocabulary import Index
 from unveil.evaluation.metrics import ARP, EFD, NOBODY, Coverage, Gini, ListMetric
 from unveil.evaluation.protocols import seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items

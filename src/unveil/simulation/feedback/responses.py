@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.vocabulary import Index
+from unveil.data.indexing import Index
 from unveil.errors import Positive, UnveilError, UpToOne, check_range, check_ranges
 from unveil.evaluation.metrics import NOBODY
 from unveil.registry import Registry
