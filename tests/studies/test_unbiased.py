@@ -40,7 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 
 def study(files: tuple[Path, Path, Path], **changes: object) -> Unbiased:
     log, test, candidates = map(str, files)
-    fields = {"replicates": 2, "sizes": (10, 1000), "changes": TINY, "estimators": ("popularity", "ease", "naive")}
+    fields = {"replicates": 2, "sizes": (10, 1000), "changes": TINY, "estimators": ("most-popular", "ease", "naive")}
     return Unbiased(log=log, test=test, candidates=candidates, **{**fields, **changes})  # type: ignore[arg-type]
 
 
@@ -51,8 +51,8 @@ def answer(files: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFact
 
 def test_arms_controls_and_slices_are_measured_on_half_b(answer: Answer) -> None:
     arms = set(answer.results.arms)
-    assert {"popularity", "ease", "naive", "naive +4 log popularity", "naive + slice of 10"} <= arms
-    assert "naive + slice of 1000" not in arms  # more than there are
+    assert {"most-popular", "ease", "naive", "naive (β = 4)", "naive (slice of 10)"} <= arms
+    assert "naive (slice of 1000)" not in arms  # more than there are
     users = set(answer.frame["user"])
     assert 10 <= len(users) < USERS
     assert answer.results.units == "users"
@@ -68,9 +68,9 @@ def test_values_are_means_of_the_replicates(answer: Answer) -> None:
 
 def test_a_slice_helps_where_likes_go_against_popularity(answer: Answer) -> None:
     results, headline = answer.results, answer.study.headline
-    assert results.mean("naive + slice of 10", headline) > results.mean("naive", headline) + 0.1
-    assert results.mean("naive -1 log popularity", headline) > results.mean("naive", headline)
-    assert results.mean("naive +1 log popularity", headline) < results.mean("naive", headline)
+    assert results.mean("naive (slice of 10)", headline) > results.mean("naive", headline) + 0.1
+    assert results.mean("naive (β = -1)", headline) > results.mean("naive", headline)
+    assert results.mean("naive (β = 1)", headline) < results.mean("naive", headline)
 
 
 def test_the_page_groups_arms_by_their_tests(answer: Answer, tmp_path: Path) -> None:

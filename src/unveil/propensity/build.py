@@ -31,7 +31,8 @@ _UNUSED = (
 )
 _PROXY = (
     "popularity stands in for exposure. Popularity is exposure × relevance: correcting by it also removes relevance. "
-    "On MovieLens 100K ips and itps with it scored below plain training (docs/results/ml-100k). Better, if available: "
+    "For the users of KuaiRec, who saw every item, NDCG@10 of ips, itps and logit-adjustment with it is .13, .32 and .06; "
+    "of plain training .54 (docs/results/unbiased/kuairec). Better, if available: "
     "impressions (propensity.name=recorded-temporal, or `unveil propensity fit`) or propensities in the log "
     "(propensity.name=logged). With ratings, the estimator wmf-distilled-rated needs none. `unveil advise LOG` "
     "compares what the log supports with naive."

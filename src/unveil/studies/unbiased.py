@@ -32,14 +32,14 @@ from unveil.wording import quantity
 
 #: Arms that are fitted in seconds: length of the history that they read, and how they are fitted.
 BASELINES: Mapping[str, Any] = {
-    "popularity": Popularity.fit,
+    "most-popular": Popularity.fit,
     "popularity-balanced": lambda train: Popularity.fit(train, 1.5),
     "item-knn": ItemToItem.knn,
     "ease": lambda train: ItemToItem.ease(train, 5000.0),
 }
 #: The network, where it is not SASRec, by the arm.
 _NETWORKS = {"bert4rec": "bert4rec"}
-#: β of the control arms: naive + β · log popularity in standard deviations of it.
+#: β of the control arms: naive + β · log popularity, in standard deviations of it.
 _CONTROLS = (-1.0, 0.5, 1.0, 4.0)
 #: Arms that are calibrated too.
 _CALIBRATED = (BASE, "wmf-distilled")
@@ -156,13 +156,13 @@ class Unbiased(Study):
         if arm == BASE:
             for beta in _CONTROLS:
                 added = SliceCalibration("", 1.0, np.array([beta]), 0.0, beta * part.feature_VP[:, 0])
-                found[f"{arm} {beta:+g} log popularity"] = self._measured(reported, added)
+                found[f"{arm} (β = {beta:g})"] = self._measured(reported, added)
         if arm in _CALIBRATED:
             for size in (size for size in self.sizes if size <= own.sum()):
                 small = part.some(own).some(rng.permutation(int(own.sum()))[:size])
                 chosen = cross_fit([small], rng, self.metric)
                 learnt = calibrate(small, rng, chosen.names[chosen.best][1])
-                found[f"{arm} + slice of {size}"] = self._measured(reported, learnt)
+                found[f"{arm} (slice of {size})"] = self._measured(reported, learnt)
         return {"user": reported.user_T.tolist(), "found": found}
 
     def _measured(self, part: Slice, calibration: SliceCalibration | None = None) -> dict[str, list[float]]:
