@@ -31,7 +31,7 @@ _UNUSED = (
 )
 _PROXY = (
     "popularity stands in for exposure. Popularity is exposure × relevance: correcting by it also removes relevance. "
-    "For the users of KuaiRec, who saw every item, NDCG@10 of ips, itps and logit-adjustment with it is .13, .32 and .06; "
+    "For users of KuaiRec, who saw every item, NDCG@10 of ips, itps and logit-adjustment with it is .13, .32 and .06, "
     "of plain training .54 (docs/results/unbiased/kuairec). Better, if available: "
     "impressions (propensity.name=recorded-temporal, or `unveil propensity fit`) or propensities in the log "
     "(propensity.name=logged). With ratings, the estimator wmf-distilled-rated needs none. `unveil advise LOG` "
