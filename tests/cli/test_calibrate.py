@@ -63,7 +63,7 @@ def test_onnx_and_recommendations_are_calibrated(
     unveil: Command, finished: Finished, copied: Path, tmp_path: Path
 ) -> None:
     slice_file = likes(finished, tmp_path / "slice.csv")
-    assert unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--no-curve").code == 0
+    assert unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--draws", "0").code == 0
     liked = set(pl.read_csv(slice_file, infer_schema=False)["item_id"])
 
     def share(folder: Path) -> float:
@@ -85,7 +85,7 @@ def test_nothing_is_written_where_nothing_is_better(
     items = log["item_id"].unique().sort().to_list()
     rows = [(user, item) for user in sorted(own) for item in rng.permutation(items)[:3] if item not in own[user]]
     pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row").write_csv(tmp_path / "noise.csv")
-    done = unveil("calibrate", copied, "--slice", tmp_path / "noise.csv", "--no-curve")
+    done = unveil("calibrate", copied, "--slice", tmp_path / "noise.csv", "--draws", "0")
     assert done.code == 0, done.err
     assert "nothing is surely better" in done.out
     assert not list(copied.glob("calibration*"))
@@ -93,7 +93,7 @@ def test_nothing_is_written_where_nothing_is_better(
 
 def test_a_dry_run_writes_nothing(unveil: Command, finished: Finished, copied: Path, tmp_path: Path) -> None:
     slice_file = likes(finished, tmp_path / "slice.csv")
-    done = unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--no-curve", "--dry-run")
+    done = unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--draws", "0", "--dry-run")
     assert "surely better" in done.out
     assert not list(copied.glob("calibration*"))
 
@@ -102,7 +102,7 @@ def test_a_calibration_of_another_model_is_refused(
     unveil: Command, finished: Finished, copied: Path, tmp_path: Path
 ) -> None:
     slice_file = likes(finished, tmp_path / "slice.csv")
-    assert unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--no-curve").code == 0
+    assert unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--draws", "0").code == 0
     manifest = json.loads((copied / "manifest.json").read_text())
     (copied / "manifest.json").write_text(json.dumps(manifest))  # the same, written otherwise: another version
     assert "made for another model" in unveil("recommend", copied, "-k", "3").failure()

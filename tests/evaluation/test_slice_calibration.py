@@ -104,6 +104,7 @@ def test_larger_slices_gain_more() -> None:
     assert large.after - large.before > small.after - small.before
     assert large.recommended == 1.0
     assert large.applied == large.after
+    assert small.harmed == large.harmed == 0.0
 
 
 def test_the_prior_of_appeal_is_a_negative_binomial_regression() -> None:

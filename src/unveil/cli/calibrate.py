@@ -19,7 +19,7 @@ def calibrate(
     candidates: CandidatesFile = None,
     seen: SeenRows = "error",
     metric: Annotated[str, option("What is to be gained: NDCG@k, Recall@k, MAP@k or AUC.")] = "NDCG@10",
-    curve: Annotated[bool, option("Measure the gain of smaller slices.", "--curve/--no-curve")] = True,
+    draws: Annotated[int, option("Smaller slices of each size, to measure their gain; 0: none.", min=0)] = 5,
     dry_run: Annotated[bool, option("Measure, and write nothing.", "--dry-run")] = False,
     json: AsJson = False,
     seed: Seed = 0,
@@ -34,7 +34,7 @@ def calibrate(
 
     with bar("calibrating") as progress:
         found = calibrate_runs(
-            runs, slice, candidates=candidates, seen=seen, metric=metric, curve=curve, seed=seed, progress=progress
+            runs, slice, candidates=candidates, seen=seen, metric=metric, draws=draws, seed=seed, progress=progress
         )
     if found.skipped:
         skipped = ", ".join(f"{count:,} with {reason}" for reason, count in found.skipped.items())
@@ -67,13 +67,16 @@ def _print(found: "CalibratedRuns") -> None:
     )
     if found.curve:
         typer.echo()
-        columns = ["users in the slice", f"{found.metric} before", "after", "gain", "recommended"]
+        columns = ["users in the slice", f"{found.metric} before", "after", "gain", "recommended", "harmed"]
         lines = [
-            [f"{p.users:,}", f"{p.before:.4f}", f"{p.after:.4f}", f"{p.after - p.before:+.4f}", f"{p.recommended:.0%}"]
+            [f"{p.users:,}", f"{p.before:.4f}", f"{p.after:.4f}", f"{p.after - p.before:+.4f}"]
+            + [f"{share:.0%}" for share in (p.recommended, p.harmed)]
             for p in found.curve
         ]
         print_table(columns, lines)
-        typer.echo("on the users outside slices of that size; means over draws")
+        typer.echo(
+            "on the users outside slices of that size; means over draws; harmed: recommended, and significantly worse there"
+        )
     typer.echo()
     if found.found.is_better:
         typer.echo(f"use {found.run} with calibration {found.recipe!r}: surely better")

@@ -319,6 +319,7 @@ class CurvePoint:
     after: float  # with the best candidate, recommended or not
     applied: float  # with what was recommended; as it is where nothing was
     recommended: float  # share of the draws
+    harmed: float  # … in which what was recommended was significantly worse there (one-sided, 5%)
 
 
 def gain_curve(
@@ -336,8 +337,10 @@ def gain_curve(
             learnt = calibrate(inside[run], rng, recipe)
             before_T = parts[0].some(order_T[size:]).metric(metric)
             after_T = parts[run].some(order_T[size:]).metric(metric, learnt)
-            applied = after_T if found.is_better else before_T
-            values.append([before_T.mean(), after_T.mean(), applied.mean(), float(found.is_better)])
+            better, test = found.is_better, paired(after_T, before_T)
+            applied = (after_T if better else before_T).mean()
+            harmed = better and test.difference < 0 and test.p < 0.1
+            values.append([before_T.mean(), after_T.mean(), applied, float(better), float(harmed)])
         points.append(CurvePoint(size, *map(float, np.mean(values, 0))))
     return points
 

@@ -124,7 +124,7 @@ def calibrate_runs(
     candidates: Path | None = None,
     seen: Seen = "error",
     metric: str = "NDCG@10",
-    curve: bool = True,
+    draws: int = 5,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> CalibratedRuns:
@@ -162,8 +162,8 @@ def calibrate_runs(
     run_place, recipe = found.names[found.best]
     learnt = slice_calibration.calibrate(parts[run_place], np.random.default_rng(seed), recipe)
     points = list[slice_calibration.CurvePoint]()
-    for size in (size for size in SIZES if curve and size + _LEFT <= users):
-        points += slice_calibration.gain_curve(parts, np.random.default_rng([seed, size]), metric, [size])
+    for size in (size for size in SIZES if draws and size + _LEFT <= users):
+        points += slice_calibration.gain_curve(parts, np.random.default_rng([seed, size]), metric, [size], draws=draws)
         progress(len(runs) + 1 + len(points), len(runs) + 1 + len(SIZES))
     return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
 
