@@ -75,7 +75,7 @@ def _print(found: "CalibratedRuns") -> None:
         ]
         print_table(columns, lines)
         typer.echo(
-            "on the users outside slices of that size; means over draws; harmed: recommended, and significantly worse there"
+            "on the users outside slices of that size; means over draws; harmed: significantly worse there"
         )
     typer.echo()
     if found.found.is_better:
