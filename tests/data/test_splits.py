@@ -106,7 +106,7 @@ def test_no_clock_no_temporal_split() -> None:
 def test_a_split_says_what_it_is_in_a_line() -> None:
     split = leave_one_out(Sequences.of(log_of(ROWS)))
     assert str(split) == "4 events to train on, 1 event to validate on, 1 event to test on"
-    rule = "leave-one-out; histories below 3 events train only"
+    rule = "leave-one-out; users with fewer than 3 events are for training only"
     assert repr(split) == f"Split({split}; {rule}; 1 user for training only)"
     assert repr(split.test) == "EvalCases(1 case)"
     assert repr(split.whole) == "Sequences(6 events of 2 users, 4 items, T = 4)"

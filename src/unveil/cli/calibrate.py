@@ -26,8 +26,8 @@ def calibrate(
 ) -> None:
     """Learn from a small slice without exposure bias which run to use, and how much popularity or appeal to add.
 
-    The gain is measured on users that were not learnt from. What is not surely better is not recommended, and nothing
-    is written. What is goes into the run folder: `recommend`, `serve` and `export` then apply it.
+    The gain is measured on users that were not learnt from. What is not significantly better is not recommended, and
+    nothing is written. A recommended calibration is written to the run folder: `recommend`, `serve` and `export` apply it.
     """
     from unveil.cli.terminal import bar
     from unveil.runs.labelled import calibrate_runs
@@ -62,9 +62,8 @@ def _print(found: "CalibratedRuns") -> None:
     print_table(["run", "calibration", found.metric], rows)
     gain = found.found.gain
     measured = f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] {found.metric}"
-    typer.echo(
-        f"cross-fitted over {found.users:,} users; * best. Gain of the choice over {names[0]} as it is: {measured}"
-    )
+    typer.echo(f"cross-fitted over {found.users:,} users; * best. Gain over {names[0]} as it is, if the calibration is")
+    typer.echo(f"chosen on other users than it is measured on: {measured}")
     if found.curve:
         typer.echo()
         columns = ["users in the slice", f"{found.metric} before", "after", "gain", "recommended", "harmed"]
@@ -74,11 +73,11 @@ def _print(found: "CalibratedRuns") -> None:
             for p in found.curve
         ]
         print_table(columns, lines)
-        typer.echo(
-            "on the users outside slices of that size; means over draws; harmed: significantly worse there"
-        )
+        typer.echo("on the users outside slices of that size; means over draws; harmed: significantly worse there")
     typer.echo()
     if found.found.is_better:
-        typer.echo(f"use {found.run} with calibration {found.recipe!r}: surely better")
+        typer.echo(f"use {found.run} with calibration {found.recipe!r}: significantly better")
+        if not found.learnt.personal:
+            typer.echo("the model's own scores only decide between near equals: everyone gets nearly the same list")
     else:
-        typer.echo(f"keep {found.runs[0]} as it is: nothing is surely better. A larger slice may tell.")
+        typer.echo(f"keep {found.runs[0]} as it is: nothing is significantly better. A larger slice may tell.")

@@ -24,7 +24,7 @@ from unveil.cli.options import (
 from unveil.cli.terminal import print_paragraphs, run_study, this_command, until_stopped
 from unveil.files import atomic_folder, check_free
 
-HELP = "The research questions of the paper, reproduced and compared with it; and three beyond it."
+HELP = "The research questions of the paper, reproduced and compared with it; and others beyond it."
 
 _SIZE, _WORLD, _TRAINING = "How much", "The world and its log", "Training and evaluation"
 _AXES = "What is varied, one at a time"

@@ -25,7 +25,8 @@ def print_evaluation(evaluation: "Evaluation") -> None:
         for of, figures in tables.items()
         for name in names
     ]
-    print_table(["on the test events", *protocols], rows)
+    of = "on the labelled test" if protocols == ["labelled"] else "on the test events"
+    print_table([of, *protocols], rows)
     lists = [[cell[1], *(_figure(each.get(cell)) for each in tables.values())] for cell in cells if cell[0] == "lists"]
     if lists:
         typer.echo()

@@ -128,7 +128,9 @@ def draw(
         typer.echo(f"to learn exposure from impressions: unveil train {output} -e corrected {recorded}")
     if save_world is not None:
         source.save(save_world, overwrite=overwrite)
-        typer.echo(f"{save_world}: its world; to train on true relevance: unveil train {output} --world {save_world}")
+        typer.echo(
+            f"{save_world}: its world; to train on true relevance: unveil train {output} --world {save_world} -e ideal"
+        )
     elif source.severity != saved.severity or foresight or (world == "builtin" and seed):
         typer.echo("its world is not saved: to train on true relevance, draw with --save-world DIR")
 

@@ -78,7 +78,7 @@ def leave_one_out(sequences: Sequences) -> Split:
         train=sequences.cut(np.zeros_like(length_U), np.where(long_U, length_U - 2, length_U)),
         valid=_cases(sequences, users, length_U[users] - 2),
         test=_cases(sequences, users, length_U[users] - 1),
-        rule=f"leave-one-out; histories below {SHORTEST} events train only",
+        rule=f"leave-one-out; users with fewer than {SHORTEST} events are for training only",
         train_only=int((~long_U & (length_U > 0)).sum()),
     )
 

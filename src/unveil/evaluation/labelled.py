@@ -84,7 +84,7 @@ class LabelledTest:
                 "positives of the test are in the users' own histories",
                 where=where,
                 found=f"{quantity(len(leaks), 'row')}; the first: user {user}, item {item}",
-                hint="Use a log without them, or skip them with --seen skip (keep them: --seen keep).",
+                hint="Train on a log without them: held-out interactions are in the histories, too. Or --seen skip, keep.",
             )
         reasons = {
             "unknown user": user_R == UNKNOWN,
@@ -101,7 +101,13 @@ class LabelledTest:
             found = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no rows"
             raise UnveilError("no positive is left in the test", where=where, found=found, hint="Check its ids.")
         order = np.lexsort((item_R[left_R], user_R[left_R]))
-        return cls(user_R[left_R][order], item_R[left_R][order], label_R[left_R][order], candidate_C, skipped)
+        user_R, item_R, label_R = (column[left_R][order] for column in (user_R, item_R, label_R))
+        again_R = (np.diff(user_R) == 0) & (np.diff(item_R) == 0)
+        if len(both := np.flatnonzero(again_R & (np.diff(label_R.astype(int)) != 0))):
+            found = f"user {users.raw(user_R[both[:1]])[0]}, item {items.raw(item_R[both[:1]])[0]}: 0 and 1"
+            raise UnveilError("rows contradict each other", where=where, found=found, expected="one label a pair")
+        first_R = np.concatenate([[True], ~again_R])
+        return cls(user_R[first_R], item_R[first_R], label_R[first_R], candidate_C, skipped)
 
     @property
     def fingerprint(self) -> str:
@@ -130,7 +136,10 @@ class Block:
 
 
 def blocks(scorer: Scorer, sequences: Sequences, test: LabelledTest, length: int) -> Iterator[Block]:
-    """Scores of the candidates after each user's whole history. Items of the history are no negatives."""
+    """Scores of the candidates after each user's whole history.
+
+    With candidates, those that are in no positive row and not in the history are negatives; else the rows of label 0.
+    """
     column_C = np.unique(test.item_R) if test.candidate_C is None else test.candidate_C
     place_V = np.full(sequences.n_items, -1)
     place_V[column_C] = np.arange(len(column_C))

@@ -57,7 +57,7 @@ class ItemToItem:
         """Cosine similarity, shrunk: g_ji / (√(g_jj g_ii) + shrink) of the nearest neighbours of each j; g = XᵀX."""
         g_VV = _together(train)
         norm_V = np.sqrt(np.diag(g_VV))
-        weight_VV = g_VV / (np.outer(norm_V, norm_V) + shrink)
+        weight_VV = g_VV / np.maximum(np.outer(norm_V, norm_V) + shrink, 1e-9)
         np.fill_diagonal(weight_VV, 0)
         if neighbours < train.n_items:
             least_V = np.partition(weight_VV, -neighbours, axis=1)[:, -neighbours]

@@ -98,6 +98,7 @@ class CalibratedRuns:
         ]
         learnt = {
             "scale": self.learnt.scale,
+            "personal": self.learnt.personal,
             "popularity": self.learnt.popularity.tolist(),
             "appeal": self.learnt.appeal,
         }
@@ -155,7 +156,7 @@ def calibrate_runs(
         )
     try:
         parts[0].metric(metric)
-    except (KeyError, ValueError):
+    except (LookupError, ValueError):
         raise UnveilError("no such metric", found=metric, expected="NDCG@k, Recall@k, MAP@k or AUC") from None
     found = slice_calibration.cross_fit(parts, np.random.default_rng(seed), metric)
     progress(len(runs) + 1, len(runs) + 1 + len(SIZES))

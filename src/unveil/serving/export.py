@@ -38,7 +38,9 @@ def export_onnx(recommender: Recommender, path: Path, *, overwrite: bool = False
     check_new_file(path, overwrite=overwrite)
     content, difference = checked_onnx(recommender)
     write_whole(path, content)
-    return {path: f"tokens in, scores of {len(recommender.items):,} items out; parity {difference:.1e}"}
+    return {
+        path: f"tokens in, scores of {len(recommender.items):,} items out; largest difference from torch {difference:.1e}"
+    }
 
 
 def export_embeddings(recommender: Recommender, folder: Path, *, overwrite: bool = False) -> dict[Path, str]:

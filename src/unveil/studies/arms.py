@@ -170,7 +170,7 @@ def check_gap(arms: Sequence[str]) -> None:
 
 
 def check_distinct(numbers: Iterable[float], where: str) -> None:
-    """Cells and their luck go by six digits of such a number: two that share them would be one, counted twice."""
+    """Cells and their seeds go by six digits of such a number: two that share them would be one, counted twice."""
     known: dict[str, float] = {}
     for number in numbers:
         other = known.setdefault(f"{number:g}", number)

@@ -152,7 +152,7 @@ class Unbiased(Study):
         part = Slice.of(list(blocks(scorer, whole, test, length)), item_features(whole), vectors)
         own, other = (np.isin(part.user_T, half) for half in self.halves(test, log))
         reported, rng = part.some(other), np.random.default_rng([self.seed, replicate])
-        found = {arm: self._measured(reported)}
+        found, recipes = {arm: self._measured(reported)}, dict[str, str]()
         if arm == BASE:
             for beta in _CONTROLS:
                 added = SliceCalibration("", 1.0, np.array([beta]), 0.0, beta * part.feature_VP[:, 0])
@@ -161,9 +161,9 @@ class Unbiased(Study):
             for size in (size for size in self.sizes if size <= own.sum()):
                 small = part.some(own).some(rng.permutation(int(own.sum()))[:size])
                 chosen = cross_fit([small], rng, self.metric)
-                learnt = calibrate(small, rng, chosen.names[chosen.best][1])
-                found[f"{arm} (slice of {size})"] = self._measured(reported, learnt)
-        return {"user": reported.user_T.tolist(), "found": found}
+                name, (_, recipe) = f"{arm} (slice of {size})", chosen.names[chosen.best]
+                found[name], recipes[name] = self._measured(reported, calibrate(small, rng, recipe)), recipe
+        return {"user": reported.user_T.tolist(), "found": found, "recipes": recipes}
 
     def _measured(self, part: Slice, calibration: SliceCalibration | None = None) -> dict[str, list[float]]:
         names = list(dict.fromkeys((self.metric, "NDCG@10", "Recall@100", "AUC")))

@@ -243,7 +243,7 @@ class Loop:
             state = self._next(learner, replicate, state)
             yield state
 
-    def luck(self, replicate: int, round: int) -> NDArray[np.float64]:
+    def uniforms(self, replicate: int, round: int) -> NDArray[np.float64]:
         """One number a user: the same for every model."""
         return np.random.default_rng([self.seed, replicate, round, _LUCK]).random(self.base.n_users)
 
@@ -271,7 +271,7 @@ class Loop:
         """What users chose in all rounds with one more, and the figures of that; at the step after the last."""
         before = grown(self.base, last.chosen_RU)
         offer = Offer(last.lists, figures.counts(before), self._relevance(last.lists.top_UK, before.n_steps))
-        chosen_U = chosen(offer, self.response, self.luck(replicate, last.round + 1))
+        chosen_U = chosen(offer, self.response, self.uniforms(replicate, last.round + 1))
         found = figures.of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
         return np.concatenate([last.chosen_RU, chosen_U[None]]), found
 
