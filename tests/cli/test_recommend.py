@@ -184,7 +184,7 @@ def test_everything_at_once(unveil: Command, finished: Finished, tmp_path: Path)
     names = {"model.onnx", "item_vectors.parquet", "query_vectors.parquet", "weights.csv"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert len(done.out.splitlines()) == 4
-    assert "parity" in done.out
+    assert "difference from torch" in done.out
     assert "popularity stands in for exposure" in done.err
     assert content(finished.folder) == before
     assert pl.read_csv(tmp_path / "out" / "weights.csv")["weight"].mean() == pytest.approx(1)

@@ -150,3 +150,13 @@ def test_rows_of_some_users() -> None:
     part = test.some(LOG.users.index(["c"]))
     assert part.user_R.tolist() == LOG.users.index(["c"]).tolist()
     assert part.fingerprint != test.fingerprint
+
+
+def test_rows_that_contradict_each_other_are_an_error_and_repeats_count_once() -> None:
+    rows = {"user_id": ["a", "a", "a"], "item_id": ["3", "3", "4"], "label": [1, 0, 0]}
+    with pytest.raises(UnveilError, match="rows contradict each other.*user a, item 3"):
+        labelled(rows)
+    assert (
+        labelled({"user_id": ["a", "a"], "item_id": ["3", "3"]}).item_R.tolist()
+        == labelled({"user_id": ["a"], "item_id": ["3"]}).item_R.tolist()
+    )

@@ -27,7 +27,7 @@ def calibrate(
     """Learn from a small slice without exposure bias which run to use, and how much popularity or appeal to add.
 
     The gain is measured on users that were not learnt from. What is not significantly better is not recommended, and
-    nothing is written. A recommended calibration is written to the run folder: `recommend`, `serve` and `export` apply it.
+    nothing is written. A recommended calibration goes into the run folder; `recommend`, `serve` and `export` apply it.
     """
     from unveil.cli.terminal import bar
     from unveil.runs.labelled import calibrate_runs

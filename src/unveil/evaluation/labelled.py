@@ -84,7 +84,7 @@ class LabelledTest:
                 "positives of the test are in the users' own histories",
                 where=where,
                 found=f"{quantity(len(leaks), 'row')}; the first: user {user}, item {item}",
-                hint="Train on a log without them: held-out interactions are in the histories, too. Or --seen skip, keep.",
+                hint="Train on a log without them (held-out interactions are in histories, too), or --seen skip.",
             )
         reasons = {
             "unknown user": user_R == UNKNOWN,
@@ -101,7 +101,7 @@ class LabelledTest:
             found = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no rows"
             raise UnveilError("no positive is left in the test", where=where, found=found, hint="Check its ids.")
         order = np.lexsort((item_R[left_R], user_R[left_R]))
-        user_R, item_R, label_R = (column[left_R][order] for column in (user_R, item_R, label_R))
+        user_R, item_R, label_R = user_R[left_R][order], item_R[left_R][order], label_R[left_R][order]
         again_R = (np.diff(user_R) == 0) & (np.diff(item_R) == 0)
         if len(both := np.flatnonzero(again_R & (np.diff(label_R.astype(int)) != 0))):
             found = f"user {users.raw(user_R[both[:1]])[0]}, item {items.raw(item_R[both[:1]])[0]}: 0 and 1"

@@ -38,9 +38,8 @@ def export_onnx(recommender: Recommender, path: Path, *, overwrite: bool = False
     check_new_file(path, overwrite=overwrite)
     content, difference = checked_onnx(recommender)
     write_whole(path, content)
-    return {
-        path: f"tokens in, scores of {len(recommender.items):,} items out; largest difference from torch {difference:.1e}"
-    }
+    scores = f"scores of {len(recommender.items):,} items out"
+    return {path: f"tokens in, {scores}; difference from torch at most {difference:.1e}"}
 
 
 def export_embeddings(recommender: Recommender, folder: Path, *, overwrite: bool = False) -> dict[Path, str]:

@@ -161,8 +161,9 @@ class Unbiased(Study):
             for size in (size for size in self.sizes if size <= own.sum()):
                 small = part.some(own).some(rng.permutation(int(own.sum()))[:size])
                 chosen = cross_fit([small], rng, self.metric)
-                name, (_, recipe) = f"{arm} (slice of {size})", chosen.names[chosen.best]
-                found[name], recipes[name] = self._measured(reported, calibrate(small, rng, recipe)), recipe
+                name = f"{arm} (slice of {size})"
+                recipes[name] = chosen.names[chosen.best][1]
+                found[name] = self._measured(reported, calibrate(small, rng, recipes[name]))
         return {"user": reported.user_T.tolist(), "found": found, "recipes": recipes}
 
     def _measured(self, part: Slice, calibration: SliceCalibration | None = None) -> dict[str, list[float]]:

@@ -94,9 +94,9 @@ def test_users_who_have_seen_everything_take_nothing() -> None:
 
 def test_luck_belongs_to_user_round_and_replicate_and_not_to_the_model() -> None:
     loop = loop_of()
-    assert np.array_equal(loop.luck(0, 1), loop_of("popular").luck(0, 1))
-    for other in (loop.luck(0, 2), loop.luck(1, 1), loop_of(seed=1).luck(0, 1)):
-        assert not np.array_equal(loop.luck(0, 1), other)
+    assert np.array_equal(loop.uniforms(0, 1), loop_of("popular").uniforms(0, 1))
+    for other in (loop.uniforms(0, 2), loop.uniforms(1, 1), loop_of(seed=1).uniforms(0, 1)):
+        assert not np.array_equal(loop.uniforms(0, 1), other)
     seeds = {loop.training_seed(replicate, round) for replicate in range(3) for round in range(3)}
     assert len(seeds) == 9
 
