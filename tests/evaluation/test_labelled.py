@@ -153,7 +153,7 @@ def test_rows_of_some_users() -> None:
 
 
 def test_rows_that_contradict_each_other_are_an_error_and_repeats_count_once() -> None:
-    rows = {"user_id": ["a", "a", "a"], "item_id": ["3", "3", "4"], "label": [1, 0, 0]}
+    rows: dict[str, list[Any]] = {"user_id": ["a", "a", "a"], "item_id": ["3", "3", "4"], "label": [1, 0, 0]}
     with pytest.raises(UnveilError, match=r"rows contradict each other.*user a, item 3"):
         labelled(rows)
     assert (
