@@ -110,10 +110,33 @@ def test_a_calibration_of_another_model_is_refused(
 
 @pytest.mark.parametrize(
     ("users", "more", "problem"),
-    [(3, (), "too few users to learn from"), (60, ("--metric", "hits"), "no such metric")],
+    [
+        (3, (), "too few users to learn from"),
+        (60, ("--metric", "hits"), "no such metric"),
+        (60, ("--metric", "NDCG@0"), "no such metric"),
+    ],
 )
 def test_a_slice_that_teaches_nothing_is_one_message(
     unveil: Command, finished: Finished, copied: Path, tmp_path: Path, users: int, more: tuple[str, ...], problem: str
 ) -> None:
     slice_file = likes(finished, tmp_path / "slice.csv", users)
     assert problem in unveil("calibrate", copied, "--slice", slice_file, *more).failure()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "folder", "dangling"])
+def test_a_damaged_calibration_is_named(
+    unveil: Command, finished: Finished, copied: Path, tmp_path: Path, damage: str
+) -> None:
+    slice_file, path = likes(finished, tmp_path / "slice.csv"), copied / "calibration.safetensors"
+    assert unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--draws", "0").code == 0
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "folder":
+        path.mkdir()
+    elif damage == "dangling":
+        path.symlink_to(tmp_path / "nowhere")
+    else:
+        path.write_bytes(content[:-5] if damage == "cut" else content[:-1] + bytes([content[-1] ^ 1]))
+    message = unveil("recommend", copied, "-k", "3").failure()
+    assert "the calibration is damaged" in message
+    assert str(path) in message

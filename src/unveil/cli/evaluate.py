@@ -32,6 +32,8 @@ def evaluate(
     from unveil.runs.run_folder import read_runs
     from unveil.runs.train import evaluate as evaluated
 
+    if test is None and (candidates is not None or seen != "error"):
+        raise UnveilError("--candidates and --seen are of a labelled test", hint="Name it with --test.")
     evaluation = evaluated(run) if test is None else next(_labelled([run], test, candidates, seen))
     if json:
         typer.echo(evaluation.summary.write_json())

@@ -6,6 +6,7 @@ seen by the user, or was shown at random, so that no exposure bias is in it.
 Shapes: R rows of the test, T users with a row, B users of a batch, C candidates, P positives of a batch.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -73,6 +74,8 @@ class LabelledTest:
         if candidates is not None or log.clicked is None:
             index = np.arange(len(items)) if candidates is None else items.index(list(candidates))
             candidate_C = np.unique(index[index != UNKNOWN]).astype(np.int32)
+            if not len(candidate_C):
+                raise UnveilError("no candidate is an item of the log", where=where, hint="Check their ids.")
             allowed_V[:-1] = np.isin(np.arange(len(items)), candidate_C)
         unknown_R = (user_R == UNKNOWN) | (item_R == UNKNOWN)
         seen_R = np.zeros(len(log), bool)
@@ -167,6 +170,12 @@ def blocks(scorer: Scorer, sequences: Sequences, test: LabelledTest, length: int
             negative_BC[row_N[inside_N], place_V[item_N[inside_N]]] = False
         scores_BC = scores_BV[:, torch.from_numpy(column_C.astype(np.int64))]
         yield Block(user_B, column_C, scores_BC, torch.from_numpy(positive_BC), torch.from_numpy(negative_BC))
+
+
+def check_metric(name: str) -> None:
+    """An error where there is no metric of that name."""
+    if not re.fullmatch(r"(NDCG|Recall|MAP)@[1-9]\d{0,5}|AUC", name):
+        raise UnveilError("no such metric", found=name, expected="NDCG@k, Recall@k, MAP@k or AUC")
 
 
 def metrics(block: Block, ks: Sequence[int]) -> tuple[NDArray[np.bool_], dict[str, Floats]]:

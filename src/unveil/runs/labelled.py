@@ -20,7 +20,7 @@ from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.evaluation import slice_calibration
-from unveil.evaluation.labelled import LabelledTest, blocks, evaluate
+from unveil.evaluation.labelled import LabelledTest, blocks, check_metric, evaluate
 from unveil.evaluation.result import Evaluation
 from unveil.models.base import Backbone
 from unveil.models.baselines import Popularity
@@ -130,6 +130,7 @@ def calibrate_runs(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> CalibratedRuns:
     """Cross-fit every recipe of every run on the users of the slice; the first run as it is is what must be beaten."""
+    check_metric(metric)
     parts, skipped, ids = list[slice_calibration.Slice](), dict[str, int](), None
     for run in runs:
         recommender = Recommender.load(run, calibrated=False)
@@ -154,10 +155,6 @@ def calibrate_runs(
         raise UnveilError(
             "too few users to learn from", where=source, found=users, expected=f"{_FEWEST} with liked and other items"
         )
-    try:
-        parts[0].metric(metric)
-    except (LookupError, ValueError):
-        raise UnveilError("no such metric", found=metric, expected="NDCG@k, Recall@k, MAP@k or AUC") from None
     found = slice_calibration.cross_fit(parts, np.random.default_rng(seed), metric)
     progress(len(runs) + 1, len(runs) + 1 + len(SIZES))
     run_place, recipe = found.names[found.best]

@@ -91,8 +91,8 @@ def load(folder: Path, *, calibrated: bool = True) -> Recommender:
                 if file_digest(file, "sha256").hexdigest() != manifest["sha256"][name]:
                     raise UnveilError("truncated or changed since it was written", where=path, hint=_AGAIN)
         recommender = _assembled(folder, manifest)
-        if calibrated and (folder / CALIBRATION).exists():
-            _add_calibration(recommender, folder)
+        if calibrated and ((folder / CALIBRATION).exists() or (folder / CALIBRATION).is_symlink()):
+            _add_calibration(recommender, folder / CALIBRATION)
         return recommender
     except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
@@ -136,23 +136,30 @@ def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
     return Recommender(model.eval(), items, users, sequences, length, exposure)
 
 
-def _add_calibration(recommender: Recommender, folder: Path) -> None:
-    """f + shift, by the biases of the items; a calibration of another model is an error."""
-    with safe_open(folder / CALIBRATION, framework="pt") as file:
-        shift_V, model = file.get_tensor("shift_V"), (file.metadata() or {})["model"]
-    bias_V = getattr(recommender.model, "bias", None)
-    if model != model_version(folder) or not isinstance(bias_V, torch.nn.Parameter) or bias_V.shape != shift_V.shape:
-        hint = "Calibrate again, or remove the file."
-        raise UnveilError("made for another model", where=folder / CALIBRATION, hint=hint)
+def _add_calibration(recommender: Recommender, path: Path) -> None:
+    """f + shift, by the biases of the items; a calibration that is damaged, or of another model, is an error."""
+    hint, bias_V = "Calibrate again, or remove the file.", getattr(recommender.model, "bias", None)
+    try:
+        with safe_open(path, framework="pt") as file:
+            shift_V, about = file.get_tensor("shift_V"), file.metadata() or {}
+        intact = about["sha256"] == sha256(shift_V.numpy().tobytes()).hexdigest()
+    except (SafetensorError, LookupError, OSError, TypeError, ValueError):
+        intact = False
+    if not intact:
+        raise UnveilError("the calibration is damaged", where=path, hint=hint)
+    fits = isinstance(bias_V, torch.nn.Parameter) and bias_V.shape == shift_V.shape
+    if about.get("model") != model_version(path.parent) or not fits:
+        raise UnveilError("made for another model", where=path, hint=hint)
     with torch.no_grad():
-        bias_V.add_(shift_V)
+        recommender.model.bias.add_(shift_V)  # type: ignore[attr-defined]
 
 
 def write_calibration(folder: Path, shift_V: NDArray[np.float64], measured: Mapping[str, Any]) -> Path:
     """Save what is to be added to the scores of the model in this folder; where it is."""
-    tensors = {"shift_V": torch.from_numpy((shift_V - shift_V.mean()).astype(np.float32))}
+    shift = torch.from_numpy((shift_V - shift_V.mean()).astype(np.float32))
+    about = {"model": model_version(folder), "sha256": sha256(shift.numpy().tobytes()).hexdigest()}
+    write_whole(folder / CALIBRATION, weight_bytes({"shift_V": shift}, about))
     write_json(folder / CALIBRATED, dict(measured))
-    write_whole(folder / CALIBRATION, weight_bytes(tensors, {"model": model_version(folder)}))
     return folder / CALIBRATION
 
 

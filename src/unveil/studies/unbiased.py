@@ -15,7 +15,7 @@ from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError
 from unveil.estimators.base import ESTIMATORS
-from unveil.evaluation.labelled import LabelledTest, blocks
+from unveil.evaluation.labelled import LabelledTest, blocks, check_metric
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
 from unveil.report.page import Figures
@@ -81,6 +81,11 @@ class Unbiased(Study):
         if BASE not in self.estimators:
             found = ", ".join(self.estimators)
             raise UnveilError("all arms are compared with naive", where="--estimators", found=found, hint="Add naive.")
+        check_metric(self.metric)
+        if min(self.sizes, default=10) < 10:
+            raise UnveilError(
+                "slices are too small", where="--sizes", found=min(self.sizes), expected="10 users or more"
+            )
         for arm in self.estimators:
             if arm not in BASELINES:
                 self.recipe(arm, 0)
