@@ -152,11 +152,8 @@ def test_rows_of_some_users() -> None:
     assert part.fingerprint != test.fingerprint
 
 
-def test_rows_that_contradict_each_other_are_an_error_and_repeats_count_once() -> None:
-    rows: dict[str, list[Any]] = {"user_id": ["a", "a", "a"], "item_id": ["3", "3", "4"], "label": [1, 0, 0]}
-    with pytest.raises(UnveilError, match=r"rows contradict each other.*user a, item 3"):
-        labelled(rows)
-    assert (
-        labelled({"user_id": ["a", "a"], "item_id": ["3", "3"]}).item_R.tolist()
-        == labelled({"user_id": ["a"], "item_id": ["3"]}).item_R.tolist()
-    )
+def test_repeated_rows_are_one_liked_if_it_was_liked_once() -> None:
+    rows: dict[str, list[Any]] = {"user_id": ["a", "a", "a"], "item_id": ["3", "3", "4"], "label": [0, 1, 0]}
+    found = labelled(rows)
+    assert found.label_R.tolist() == [True, False]
+    assert len(found.item_R) == 2

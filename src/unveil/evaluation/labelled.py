@@ -103,13 +103,10 @@ class LabelledTest:
         if not label_R[left_R].any():
             found = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no rows"
             raise UnveilError("no positive is left in the test", where=where, found=found, hint="Check its ids.")
-        order = np.lexsort((item_R[left_R], user_R[left_R]))
+        # what was shown more often is there once: liked, if it was liked once
+        order = np.lexsort((~label_R[left_R], item_R[left_R], user_R[left_R]))
         user_R, item_R, label_R = user_R[left_R][order], item_R[left_R][order], label_R[left_R][order]
-        again_R = (np.diff(user_R) == 0) & (np.diff(item_R) == 0)
-        if len(both := np.flatnonzero(again_R & (np.diff(label_R.astype(int)) != 0))):
-            found = f"user {users.raw(user_R[both[:1]])[0]}, item {items.raw(item_R[both[:1]])[0]}: 0 and 1"
-            raise UnveilError("rows contradict each other", where=where, found=found, expected="one label a pair")
-        first_R = np.concatenate([[True], ~again_R])
+        first_R = np.concatenate([[True], (np.diff(user_R) != 0) | (np.diff(item_R) != 0)])
         return cls(user_R[first_R], item_R[first_R], label_R[first_R], candidate_C, skipped)
 
     @property
