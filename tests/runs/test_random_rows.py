@@ -16,7 +16,7 @@ from unveil.runs.labelled import read_test
 def log(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     rows = [(f"u{u}", f"i{i}", t, int(t % 2 == 0), 0) for u in range(12) for t, i in enumerate(rng.permutation(20)[:8])]
-    rows += [(f"u{u}", f"i{19 - u}", 100 + k, k, 1) for u in range(12) for k in range(2)]
+    rows += [(f"u{u}", f"i{19 - u - k}", 100 + k, k, 1) for u in range(12) for k in range(2)]
     columns = ["user_id", "item_id", "timestamp", "clicked", "is_rand"]
     pl.DataFrame(rows, schema=columns, orient="row").write_csv(tmp_path / "log.csv")
     return tmp_path / "log.csv"
@@ -29,7 +29,7 @@ def test_training_leaves_them_out_and_the_test_has_nothing_else(log: Path) -> No
     assert standard.randomised is not None
     assert not standard.randomised.any()
     test = read_test(log, standard.users, standard.items, Sequences.of(standard), seen="skip")
-    shown = {(f"u{u}", f"i{19 - u}") for u in range(12)}
+    shown = {(f"u{u}", f"i{19 - u - k}") for u in range(12) for k in range(2)}
     kept = zip(standard.users.raw(test.user_R), standard.items.raw(test.item_R), strict=True)
     assert set(kept) <= shown
     assert test.label_R.any()
