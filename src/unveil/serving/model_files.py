@@ -147,11 +147,11 @@ def _add_calibration(recommender: Recommender, path: Path) -> None:
         intact = False
     if not intact:
         raise UnveilError("the calibration is damaged", where=path, hint=hint)
-    fits = isinstance(bias_V, torch.nn.Parameter) and bias_V.shape == shift_V.shape
-    if about.get("model") != model_version(path.parent) or not fits:
+    of_this = about.get("model") == model_version(path.parent)
+    if not of_this or not isinstance(bias_V, torch.nn.Parameter) or bias_V.shape != shift_V.shape:
         raise UnveilError("made for another model", where=path, hint=hint)
     with torch.no_grad():
-        recommender.model.bias.add_(shift_V)  # type: ignore[attr-defined]
+        bias_V.add_(shift_V)
 
 
 def write_calibration(folder: Path, shift_V: NDArray[np.float64], measured: Mapping[str, Any]) -> Path:
