@@ -25,7 +25,7 @@ def _commands() -> list[list[str]]:
 
 
 def _log(path: Path) -> None:
-    """Interactions of fifty users with forty items, the ids of the page among them."""
+    """Interactions of fifty users with forty items, the ids of the page among them; and clicks on random items."""
     rng = np.random.default_rng(0)
     items = ["B00120", "B00077", *(f"B{number:05d}" for number in range(1, 39))]
     weight = 1 / np.arange(3, len(items) + 3)
@@ -35,6 +35,10 @@ def _log(path: Path) -> None:
         for place, item in enumerate(rng.choice(len(items), 10 + user % 9, replace=False, p=weight / weight.sum()))
     ]
     pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp", "rating"], orient="row").write_csv(path)
+    chosen = {(user, item) for user, item, *_ in rows}
+    random = [(user, item) for user in sorted({user for user, _ in chosen}) for item in items[int(user) % 9 :: 9]]
+    clicks = [pair for pair in random if pair not in chosen]
+    pl.DataFrame(clicks, schema=["user_id", "item_id"], orient="row").write_csv(path.with_name("random_clicks.csv"))
 
 
 def test_the_page_has_commands() -> None:
