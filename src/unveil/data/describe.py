@@ -1,6 +1,7 @@
 """What a log is, in figures: counts, lengths, sparsity, time span, ties, repeats, popularity skew."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,32 @@ from unveil.wording import quantity
 TIE_RULE = "events of one user at the same time stay in file order (stable)"
 
 
+def rows(figures: Any, of: str = "") -> list[tuple[str, str]]:
+    """The figures as labels and texts for people: the same rows for all logs with the same columns.
+
+    A field says it in its type: a label, a format of it and those beside it, and perhaps the row where there is none.
+    """
+    values = {each.name: getattr(figures, each.name) for each in fields(figures)}
+    texts = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    table: list[tuple[str, str]] = []
+    for name, kind in get_type_hints(type(figures), include_extras=True).items():
+        label, text, *missing = getattr(kind, "__metadata__", ("", ""))
+        if is_dataclass(values[name]):
+            table += rows(values[name], label)
+        elif values[name] is None:
+            table += missing
+        elif text:
+            table.append((label.format(of=of), text.format(**texts)))
+    return table
+
+
 @dataclass(frozen=True)
 class Impressions:
     """What users were shown, whether they clicked or not."""
 
-    events: int
-    clicked: float  # share of the events
-    users: int
+    events: Annotated[int, "impressions", "{events:,}"]
+    clicked: Annotated[float, "  clicked", "{clicked:.1%}"]  # share of the events
+    users: Annotated[int, "  users, items", "{users:,}, {items:,}"]
     items: int
 
 
@@ -27,19 +47,21 @@ class Impressions:
 class Lengths:
     """How long the histories are, over users with at least one interaction."""
 
-    shortest: int
-    median: float
-    mean: float
-    longest: int
+    shortest: Annotated[int, "history length, shortest", "{shortest:,}"]
+    median: Annotated[float, "  median", "{median:,.1f}"]
+    mean: Annotated[float, "  mean", "{mean:,.2f}"]
+    longest: Annotated[int, "  longest", "{longest:,}"]
 
 
 @dataclass(frozen=True)
 class Ties:
     """Events whose place in the history the clock does not settle."""
 
-    events: int  # events that share their time with another event of the same user
+    #: That share their time with another event of the same user.
+    events: Annotated[int, "events tied in time", "{events:,} ({share:.1%})"]
     share: float  # of all interactions
-    last: int  # users whose last time is shared by two or more events: their test item depends on the tie rule
+    #: Users whose last time is shared by two or more events: their test item depends on the tie rule.
+    last: Annotated[int, "users with a tied last event", "{last:,} ({last_share:.1%})"]
     last_share: float  # of all users
 
 
@@ -47,29 +69,30 @@ class Ties:
 class Skew:
     """How unequally the interactions fall on the items."""
 
-    gini: float  # 0: all items alike; 1: one item has everything
-    top_1_percent: float  # share of interactions that fall on the most popular 1% of items
-    top_10_percent: float
-    once: int  # items with a single interaction
+    gini: Annotated[float, "Gini of popularity", "{gini:.3f}"]  # 0: all items alike; 1: one item has everything
+    top_1_percent: Annotated[float, "interactions on the top 1% of items", "{top_1_percent:.1%}"]
+    top_10_percent: Annotated[float, "interactions on the top 10% of items", "{top_10_percent:.1%}"]
+    once: Annotated[int, "items with one interaction", "{once:,}"]
 
 
 @dataclass(frozen=True, repr=False)
 class Description:
     """The figures of one log; all but `impressions` are about interactions. Printed, it is a table."""
 
-    users: int
-    items: int
-    interactions: int
+    users: Annotated[int, "users", "{users:,}"]
+    items: Annotated[int, "items", "{items:,}"]
+    interactions: Annotated[int, "interactions", "{interactions:,}"]
     impressions: Impressions | None  # None where the log has no impressions without a click
     lengths: Lengths
-    sparsity: float  # 1 − distinct (user, item) pairs / (users × items)
-    start: str | None  # UTC; None where the log has an order but no clock
-    end: str | None
+    too_short: Annotated[int, "histories below 3 events", "{too_short:,}"]  # training only under leave-one-out
+    sparsity: Annotated[float, "sparsity", "{sparsity:.2%}"]  # 1 − distinct (user, item) pairs / (users × items)
+    #: UTC; None where the log has an order but no clock.
+    start: Annotated[str | None, "first event (UTC)", "{start}", ("clock", "none: events have an order only")]
+    end: Annotated[str | None, "last event (UTC)", "{end}"]
     ties: Ties | None
-    repeats: int  # interactions with an item the same user had before
+    repeats: Annotated[int, "repeats of user and item", "{repeats:,}"]  # with an item that the same user had before
     skew: Skew
-    too_short: int  # users with fewer than three events: training only under leave-one-out
-    columns: tuple[str, ...]
+    columns: Annotated[tuple[str, ...], "columns", "{columns}"]
 
     def __repr__(self) -> str:
         sizes = (self.interactions, "interaction"), (self.users, "user"), (self.items, "item")
@@ -136,41 +159,3 @@ def lorenz(count_V: NDArray[np.int64], share_L: NDArray[np.float64]) -> NDArray[
 def head(count_V: NDArray[np.int64], share: float) -> float:
     """Share of the events on the most popular `share` of the items: 1 − lorenz(1 − share)."""
     return 1 - float(lorenz(count_V, np.array([1 - share]))[0])
-
-
-def rows(figures: Description) -> list[tuple[str, str]]:
-    """The figures as labels and texts for people: the same rows for all logs with the same columns."""
-    lengths, skew, impressions, ties = figures.lengths, figures.skew, figures.impressions, figures.ties
-    table = [(name, f"{getattr(figures, name):,}") for name in ("users", "items", "interactions")]
-    if impressions is not None:
-        table += [
-            ("impressions", f"{impressions.events:,}"),
-            ("  clicked", f"{impressions.clicked:.1%}"),
-            ("  users, items", f"{impressions.users:,}, {impressions.items:,}"),
-        ]
-    table += [
-        ("history length, shortest", f"{lengths.shortest:,}"),
-        ("  median", f"{lengths.median:,.1f}"),
-        ("  mean", f"{lengths.mean:,.2f}"),
-        ("  longest", f"{lengths.longest:,}"),
-        ("histories below 3 events", f"{figures.too_short:,}"),
-        ("sparsity", f"{figures.sparsity:.2%}"),
-    ]
-    if ties is None:
-        table += [("clock", "none: events have an order only")]
-    else:
-        table += [
-            ("first event (UTC)", str(figures.start)),
-            ("last event (UTC)", str(figures.end)),
-            ("events tied in time", f"{ties.events:,} ({ties.share:.1%})"),
-            ("users with a tied last event", f"{ties.last:,} ({ties.last_share:.1%})"),
-        ]
-    return [
-        *table,
-        ("repeats of user and item", f"{figures.repeats:,}"),
-        ("Gini of popularity", f"{skew.gini:.3f}"),
-        ("interactions on the top 1% of items", f"{skew.top_1_percent:.1%}"),
-        ("interactions on the top 10% of items", f"{skew.top_10_percent:.1%}"),
-        ("items with one interaction", f"{skew.once:,}"),
-        ("columns", ", ".join(figures.columns)),
-    ]

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.describe import gini
+from unveil.data.describe import rows as rows
 from unveil.propensity.factors import Floats
 from unveil.simulation.world import World
 
@@ -19,28 +21,29 @@ _BLOCK = 512  # slots
 class Spread:
     """Mean of a probability over slots and items, and the standard deviation of its means over each side."""
 
-    mean: float
-    over_users: float
-    over_items: float
-    over_steps: float
+    mean: Annotated[float, "{of}, mean", "{mean:.4f}"]
+    over_items: Annotated[float, "  standard deviation over items", "{over_items:.4f}"]
+    over_users: Annotated[float, "  standard deviation over users", "{over_users:.4f}"]
+    over_steps: Annotated[float, "  standard deviation over steps", "{over_steps:.4f}"]
 
 
 @dataclass(frozen=True)
 class WorldDescription:
     """How large a world is, how personal its relevance, how unequal its exposure."""
 
-    users: int
-    items: int
-    steps: int
-    slots: int  # user-step pairs: the most interactions that a log can have
-    severity: float
-    favourites: int  # distinct items of highest γ, one for each user at the last step
-    commonest_favourite: float  # share of the users who have the commonest one
-    favourites_of_a_user: float  # distinct items of highest γ along the steps of one user, on average
-    relevance: Spread
-    exposure: Spread
-    exposure_gini: float  # of the items' mean exposure
-    exposed_per_slot: float  # items that a user sees at a step, on average
+    users: Annotated[int, "users", "{users:,}"]
+    items: Annotated[int, "items", "{items:,}"]
+    steps: Annotated[int, "steps", "{steps:,}"]
+    #: User-step pairs: the most interactions that a log can have.
+    slots: Annotated[int, "slots: users × the steps at which they are there", "{slots:,}"]
+    severity: Annotated[float, "severity p", "{severity:g}"]
+    favourites: Annotated[int, "favourites: distinct items of highest γ, all users, last step", "{favourites:,}"]
+    commonest_favourite: Annotated[float, "  users who share the commonest", "{commonest_favourite:.1%}"]
+    favourites_of_a_user: Annotated[float, "  of one user along the steps", "{favourites_of_a_user:.1f}"]  # on average
+    relevance: Annotated[Spread, "relevance γ", ""]
+    exposure: Annotated[Spread, "exposure θ", ""]
+    exposure_gini: Annotated[float, "  Gini coefficient over items", "{exposure_gini:.2f}"]  # of their mean exposure
+    exposed_per_slot: Annotated[float, "  items exposed per slot", "{exposed_per_slot:,.1f}"]  # on average
 
 
 def describe(world: World) -> WorldDescription:
@@ -98,34 +101,8 @@ def _spread_of(
             count += np.bincount(index_B, minlength=len(count))
     slots = by_user[1].sum()
     mean, over_items = float(total_V.sum() / (slots * len(total_V))), float((total_V / slots).std())
-    return Spread(mean, _deviation(*by_user), over_items, _deviation(*by_step)), total_V
+    return Spread(mean, over_items, _deviation(*by_user), _deviation(*by_step)), total_V
 
 
 def _deviation(total: NDArray[np.float64], count: NDArray[np.float64]) -> float:
     return float((total[count > 0] / count[count > 0]).std())
-
-
-def rows(figures: WorldDescription) -> list[tuple[str, str]]:
-    """The figures as labelled text, in reading order."""
-    return [
-        ("users", f"{figures.users:,}"),
-        ("items", f"{figures.items:,}"),
-        ("steps", f"{figures.steps:,}"),
-        ("slots: users × the steps at which they are there", f"{figures.slots:,}"),
-        ("severity p", f"{figures.severity:g}"),
-        ("favourites: distinct items of highest γ, all users, last step", f"{figures.favourites:,}"),
-        ("  users who share the commonest", f"{figures.commonest_favourite:.1%}"),
-        ("  of one user along the steps", f"{figures.favourites_of_a_user:.1f}"),
-        *_spread_rows("relevance γ", figures.relevance),
-        *_spread_rows("exposure θ", figures.exposure),
-        ("  Gini coefficient over items", f"{figures.exposure_gini:.2f}"),
-        ("  items exposed per slot", f"{figures.exposed_per_slot:,.1f}"),
-    ]
-
-
-def _spread_rows(name: str, spread: Spread) -> list[tuple[str, str]]:
-    apart = (("items", spread.over_items), ("users", spread.over_users), ("steps", spread.over_steps))
-    return [
-        (f"{name}, mean", f"{spread.mean:.4f}"),
-        *((f"  standard deviation over {side}", f"{value:.4f}") for side, value in apart),
-    ]
