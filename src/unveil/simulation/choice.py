@@ -42,16 +42,15 @@ def choice_model(name: str) -> ChoiceModel:
     return CHOICES[name]()
 
 
-class Rational:
-    """Chooses the item of highest γ; the first in the catalogue where several are equal."""
+@register
+class RationalAll:
+    """The item of highest γ of all, exposed or not (the first of several): the paper's theory ignores exposure."""
 
-    among_exposed: ClassVar[bool]
+    name: ClassVar[str] = "rational_all"
+    about: ClassVar[str] = "choose the best of all there is, as if they saw everything"
 
     def __call__(self, logit_BV: Floats, exposed_BV: Mask, uniform_B: NDArray[Any]) -> NDArray[np.int64]:
-        if not self.among_exposed:
-            return np.asarray(logit_BV.argmax(1))
-        item_B = np.where(exposed_BV, logit_BV, -np.inf).argmax(1)
-        return np.where(exposed_BV[np.arange(len(item_B)), item_B], item_B, NOTHING)
+        return np.asarray(logit_BV.argmax(1))
 
     def probability(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
         item_B = self(logit_BV, exposed_BV, np.empty(0))
@@ -59,27 +58,23 @@ class Rational:
 
 
 @register
-class RationalExposed(Rational):
+class RationalExposed(RationalAll):
     """The best of what is exposed: the paper's experiment."""
 
     name: ClassVar[str] = "rational_exposed"
     about: ClassVar[str] = "choose the best of what they see"
-    among_exposed: ClassVar[bool] = True
+
+    def __call__(self, logit_BV: Floats, exposed_BV: Mask, uniform_B: NDArray[Any]) -> NDArray[np.int64]:
+        item_B = np.where(exposed_BV, logit_BV, -np.inf).argmax(1)
+        return np.where(exposed_BV[np.arange(len(item_B)), item_B], item_B, NOTHING)
 
 
 @register
-class RationalAll(Rational):
-    """The best of all, exposed or not: the paper's theory, where the choice ignores exposure."""
+class CategoricalAll:
+    """Item i with probability γ_i / Σ_j γ_j, exposed or not."""
 
-    name: ClassVar[str] = "rational_all"
-    about: ClassVar[str] = "choose the best of all there is, as if they saw everything"
-    among_exposed: ClassVar[bool] = False
-
-
-class Categorical:
-    """Chooses item i with probability γ_i / Σ_j γ_j, over all items or over the exposed ones."""
-
-    among_exposed: ClassVar[bool]
+    name: ClassVar[str] = "categorical_all"
+    about: ClassVar[str] = "choose by chance among all there is, likelier what they like"
 
     def __call__(self, logit_BV: Floats, exposed_BV: Mask, uniform_B: NDArray[np.float64]) -> NDArray[np.int64]:
         """The item at which the running sum of γ passes the uniform number's share of the total."""
@@ -96,23 +91,15 @@ class Categorical:
         return np.asarray(np.divide(weight_BV, total_B1, out=np.zeros_like(weight_BV), where=total_B1 > 0))
 
     def _weight(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
-        gamma_BV = sigmoid(logit_BV).astype(np.float64)
-        return gamma_BV * exposed_BV if self.among_exposed else gamma_BV
+        return sigmoid(logit_BV).astype(np.float64)
 
 
 @register
-class CategoricalExposed(Categorical):
-    """By chance among what is exposed."""
+class CategoricalExposed(CategoricalAll):
+    """The same among what is exposed."""
 
     name: ClassVar[str] = "categorical_exposed"
     about: ClassVar[str] = "choose by chance among what they see, likelier what they like"
-    among_exposed: ClassVar[bool] = True
 
-
-@register
-class CategoricalAll(Categorical):
-    """By chance among all items, exposed or not."""
-
-    name: ClassVar[str] = "categorical_all"
-    about: ClassVar[str] = "choose by chance among all there is, likelier what they like"
-    among_exposed: ClassVar[bool] = False
+    def _weight(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
+        return super()._weight(logit_BV, exposed_BV) * exposed_BV
