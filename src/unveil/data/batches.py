@@ -10,13 +10,14 @@ from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.indexing import Index
 from unveil.data.interactions import BLOCK, Sequences
-from unveil.data.mapped import Bits, release
+from unveil.data.mapped import blocks, flags, release
 from unveil.data.slots import Slots, mask_token, pad_token, places
 from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges
 
@@ -208,25 +209,27 @@ class ClozeTask(_Task):
         rng = np.random.default_rng([self.seed, n])
         hidden, mask = self._hidden(rng), mask_token(self.train.n_items)
         for nth, cells in enumerate(self.cells(rng)):
-            hidden_BL = hidden[cells.nth_BL] & ~cells.empty_BL
+            hidden_BL = hidden[cells.nth_BL.ravel()].to_numpy().reshape(cells.nth_BL.shape) & ~cells.empty_BL
             yield self.batch(np.where(hidden_BL, mask, self.item_N[cells.at_BL]), cells, hidden_BL, (self.seed, n, nth))
 
-    def _hidden(self, rng: np.random.Generator) -> Bits:
-        hidden = Bits(len(self.recent))
-        hidden.fill(lambda count: rng.random(count, np.float32) < self.mask_probability)
+    def _hidden(self, rng: np.random.Generator) -> pl.Series:
+        sizes = (rows.stop - rows.start for rows in blocks(len(self.recent)))
+        drawn = flags(rng.random(size, np.float32) < self.mask_probability for size in sizes)
         last_R = rng.random(len(self.length_R)) < self.last_share
         chosen_R = self.start_R + rng.integers(self.length_R)
         stop_R = self.start_R + self.length_R
-        edges = np.searchsorted(stop_R, np.arange(0, len(hidden) + BLOCK, BLOCK))
-        for first, last in pairwise(np.unique([*edges, len(last_R)]).tolist()):
+        edges = np.searchsorted(stop_R, np.arange(0, len(drawn) + BLOCK, BLOCK))
+
+        def hidden(first: int, last: int) -> NDArray[np.bool_]:
             some, begin = slice(first, last), int(self.start_R[first])
-            with hidden.open(slice(begin, int(stop_R[last - 1]))) as hidden_N:
-                hidden_N &= ~np.repeat(last_R[some], self.length_R[some])
-                hidden_N[stop_R[some][last_R[some]] - begin - 1] = True
-                if self.always_mask:
-                    whole_R = ~np.logical_or.reduceat(hidden_N, self.start_R[some] - begin)
-                    hidden_N[chosen_R[some][whole_R] - begin] = True
-        return hidden
+            hidden_N = drawn[begin : int(stop_R[last - 1])].to_numpy() & ~np.repeat(last_R[some], self.length_R[some])
+            hidden_N[stop_R[some][last_R[some]] - begin - 1] = True
+            if self.always_mask:
+                whole_R = ~np.logical_or.reduceat(hidden_N, self.start_R[some] - begin)
+                hidden_N[chosen_R[some][whole_R] - begin] = True
+            return hidden_N
+
+        return flags(hidden(*ends) for ends in pairwise(np.unique([*edges, len(last_R)]).tolist()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Arrays too large to hold: columns on the disk that are written and read in blocks, flags of one bit each."""
+"""Arrays too large to hold: columns on the disk that are written and read in blocks, flags of a bit each."""
 
 import json
 import mmap
@@ -12,11 +12,12 @@ from tempfile import TemporaryFile, gettempdir
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
 from unveil.files import atomic_file, explained
 
-#: Rows handled at once wherever a column is gone through from end to end; a multiple of eight, for those with bits.
+#: Rows handled at once wherever a column is gone through from end to end.
 BLOCK = 1 << 20
 HELD = 1 << 26  # Numbers of a result that are held in memory; a result of more is kept on the disk
 
@@ -50,6 +51,11 @@ def mapped(path: Path) -> NDArray[Any]:
 def blocks(size: int) -> Iterator[slice]:
     """Slices that go through `size` rows from end to end."""
     return (slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
+
+
+def flags(parts: Iterable[NDArray[np.bool_]]) -> pl.Series:
+    """One flag for each of very many rows, which come in blocks: a bit each, as polars holds them."""
+    return pl.concat(map(pl.Series, parts), rechunk=True)
 
 
 def walked(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -134,46 +140,3 @@ def _file(arrays: Mapping[str, Streamed], about: Mapping[str, str] | None) -> It
             yield block.reshape(-1).view(np.uint8).data
         if written != array.size:
             raise ValueError(f"{name} was to have {array.size} bytes and was given {written}")
-
-
-class Bits:
-    """One flag for each of very many events, eight to the byte; all of them False at first."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._bytes = size, np.zeros(-(-size // 8), np.uint8)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, at: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-        bit: NDArray[np.uint8] = (self._bytes[at >> 3] >> (7 - (at & 7)).astype(np.uint8)) & np.uint8(1)
-        return bit.view(np.bool_)
-
-    @contextmanager
-    def open(self, span: slice) -> Iterator[NDArray[np.bool_]]:
-        """The flags of a span of events, to be changed in place."""
-        first, last = span.start // 8, -(-span.stop // 8)
-        flags = np.unpackbits(self._bytes[first:last]).view(np.bool_)
-        yield flags[span.start - 8 * first : span.stop - 8 * first]
-        self._bytes[first:last] = np.packbits(flags)
-
-    def fill(self, flags: Callable[[int], NDArray[np.bool_]]) -> None:
-        """Set all flags, block by block; `flags(n)` gives the next n."""
-        for span in blocks(self._size):
-            self._bytes[span.start // 8 : -(-span.stop // 8)] = np.packbits(flags(span.stop - span.start))
-
-    def clear(self, at_M: NDArray[np.integer[Any]]) -> None:
-        """Set the flags at these places, which are in order, to False."""
-        for span in blocks(self._size):
-            first, last = np.searchsorted(at_M, [span.start, span.stop])
-            if first < last:
-                with self.open(span) as flag_B:
-                    flag_B[at_M[first:last] - span.start] = False
-
-    def __iter__(self) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        for span in blocks(self._size):
-            packed = self._bytes[span.start // 8 : -(-span.stop // 8)]
-            yield span, np.unpackbits(packed, count=span.stop - span.start).view(np.bool_)
-
-    def count(self) -> int:
-        return sum(int(flag_B.sum()) for _, flag_B in self)

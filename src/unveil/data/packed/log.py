@@ -29,7 +29,7 @@ from unveil import __version__
 from unveil.data.filters import Filters
 from unveil.data.indexing import Index, Vocabulary, sorted_rows
 from unveil.data.interactions import OPTIONAL, Interactions, Sequences, offsets
-from unveil.data.mapped import Bits, blocks, column_file, mapped, release
+from unveil.data.mapped import blocks, column_file, flags, mapped, release
 from unveil.data.readers import PACKED
 from unveil.errors import UnveilError
 from unveil.files import write_whole
@@ -262,7 +262,9 @@ class Range:
     columns: Mapping[str, NDArray[Any]]
 
 
-def interaction_counts(role: Literal["user", "item"], columns: Columns, keep: Bits | None = None) -> NDArray[np.int64]:
+def interaction_counts(
+    role: Literal["user", "item"], columns: Columns, keep: pl.Series | None = None
+) -> NDArray[np.int64]:
     """How many interactions each user or item has among the rows that are kept."""
     count = np.zeros(len(columns.users if role == "user" else columns.items), np.int64)
     for _, clicked_B, (index_B,) in _interactions(columns, [role], keep):
@@ -270,7 +272,9 @@ def interaction_counts(role: Literal["user", "item"], columns: Columns, keep: Bi
     return count
 
 
-def ranges(columns: Columns, roles: Sequence[str], length_U: NDArray[np.int64], keep: Bits | None) -> Iterator[Range]:
+def ranges(
+    columns: Columns, roles: Sequence[str], length_U: NDArray[np.int64], keep: pl.Series | None
+) -> Iterator[Range]:
     """The histories of all users; `length_U` is what `interaction_counts` gives for the user."""
     clock = next((role for role in ("time", "step") if role in columns.roles), None)
     needed = list(dict.fromkeys(["user", *roles, *([clock] if clock else [])]))
@@ -293,14 +297,13 @@ def ranges(columns: Columns, roles: Sequence[str], length_U: NDArray[np.int64], 
 
 
 def _interactions(
-    columns: Columns, roles: Sequence[str], keep: Bits | None
+    columns: Columns, roles: Sequence[str], keep: pl.Series | None
 ) -> Iterator[tuple[slice, NDArray[np.bool_], list[NDArray[Any]]]]:
     """Blocks of rows, and which of them are kept and are interactions: all, or those with `clicked`."""
-    bits = None if keep is None else iter(keep)
     clicked = ["clicked"] if "clicked" in columns.roles else []
     for rows, blocks_B in columns.blocks(*roles, *clicked):
         clicked_B = blocks_B.pop() if clicked else np.ones(rows.stop - rows.start, np.bool_)
-        yield rows, clicked_B if bits is None else clicked_B & next(bits)[1], blocks_B
+        yield rows, clicked_B if keep is None else clicked_B & keep[rows].to_numpy(), blocks_B
 
 
 def lay_out(columns: Columns, folder: Path, progress: Progress) -> int:
@@ -329,66 +332,63 @@ def lay_out(columns: Columns, folder: Path, progress: Progress) -> int:
 
 def filter_columns(columns: Columns, filters: Filters, progress: Progress) -> Columns:
     """The log with only the rows that `Filters` keeps, with one bit a row; its files and vocabularies made smaller."""
-    keep = Bits(len(columns))
-    keep.fill(lambda count: np.ones(count, np.bool_))
-    drops = (_drop_low_ratings, _drop_repeats, _drop_rare)
+    keep = pl.repeat(True, len(columns), eager=True)
+    drops = (_without_low_ratings, _without_repeats, _without_rare)
     for drop in progress.through("filter", drops, len(drops), lambda _: 1):
-        drop(columns, keep, filters)
-    if not keep.count():
+        keep = drop(columns, keep, filters)
+    if not keep.any():
         raise UnveilError("the filters leave nothing of the log", hint="Loosen them.")
     return _compact(columns, keep)
 
 
-def _drop_low_ratings(columns: Columns, keep: Bits, filters: Filters) -> None:
+def _without_low_ratings(columns: Columns, keep: pl.Series, filters: Filters) -> pl.Series:
     """Where the log has impressions without a click, what is rated too low becomes one: it was shown."""
     if filters.min_rating is None:
-        return
+        return keep
     if "clicked" in columns.roles:
         rated = columns.blocks("clicked", "rating")
         liked = (clicked_B & (rating_B >= filters.min_rating) for _, (clicked_B, rating_B) in rated)
         columns.rewrite("clicked", len(columns), liked)
-        return
-    for rows, (rating_B,) in columns.blocks("rating"):
-        with keep.open(rows) as kept_B:
-            kept_B &= rating_B >= filters.min_rating
+        return keep
+    return keep & flags(rating_B >= filters.min_rating for _, (rating_B,) in columns.blocks("rating"))
 
 
-def _drop_repeats(columns: Columns, keep: Bits, filters: Filters) -> None:
+def _without_repeats(columns: Columns, keep: pl.Series, filters: Filters) -> pl.Series:
     if filters.repeats == "keep":
-        return
+        return keep
+    left = keep.clone()
     for part in ranges(columns, ["item"], interaction_counts("user", columns, keep), keep):
         pair_N, row_N = part.user_N.astype(np.int64) * len(columns.items) + part.columns["item"], part.row_N
         if filters.repeats == "last":
             pair_N, row_N = pair_N[::-1], row_N[::-1]
         again_N = np.ones(len(row_N), np.bool_)
         again_N[np.unique(pair_N, return_index=True)[1]] = False
-        keep.clear(np.sort(row_N[again_N]))
+        left.scatter(row_N[again_N], False)
+    return left
 
 
-def _drop_rare(columns: Columns, keep: Bits, filters: Filters) -> None:
+def _without_rare(columns: Columns, keep: pl.Series, filters: Filters) -> pl.Series:
     minima: tuple[tuple[Literal["user", "item"], int], ...] = (("item", filters.min_item), ("user", filters.min_user))
     while True:
-        before = keep.count()
+        before = keep.sum()
         for role, least in minima:
             enough = interaction_counts(role, columns, keep) >= least
             if not enough.all():
-                for rows, (index_B,) in columns.blocks(role):
-                    with keep.open(rows) as kept_B:
-                        kept_B &= enough[index_B]
-        if keep.count() == before or not filters.iterate:
-            return
+                keep = keep & flags(enough[index_B] for _, (index_B,) in columns.blocks(role))
+        if keep.sum() == before or not filters.iterate:
+            return keep
 
 
-def _compact(columns: Columns, keep: Bits) -> Columns:
-    size, places = keep.count(), {}
+def _compact(columns: Columns, keep: pl.Series) -> Columns:
+    size, places = int(keep.sum()), {}
     vocabularies = {"user": columns.users, "item": columns.items}
     for role, vocabulary in vocabularies.items():
         present = np.zeros(len(vocabulary), np.bool_)
-        for (_, (index_B,)), (_, kept_B) in zip(columns.blocks(role), keep, strict=True):
-            present[index_B[kept_B]] = True
+        for rows, (index_B,) in columns.blocks(role):
+            present[index_B[keep[rows].to_numpy()]] = True
         places[role] = np.cumsum(present, dtype=np.int32) - np.int32(1)
         vocabularies[role] = Vocabulary.of_sorted(vocabulary.ids.gather(np.flatnonzero(present)))
     for role in columns.roles:
-        kept = (block[kept_B] for (_, (block,)), (_, kept_B) in zip(columns.blocks(role), keep, strict=True))
+        kept = (block[keep[rows].to_numpy()] for rows, (block,) in columns.blocks(role))
         columns.rewrite(role, size, (places[role][part] for part in kept) if role in places else kept)
     return Columns(columns.folder, columns.roles, vocabularies["user"], vocabularies["item"])
