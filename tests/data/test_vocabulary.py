@@ -1,5 +1,3 @@
-import numpy as np
-import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,11 +35,6 @@ def test_one_is_found_where_many_are(raw: list[str], other: str) -> None:
     asked = [*raw, other]
     assert [vocabulary.find(each) for each in asked] == vocabulary.index(asked).tolist()
     assert (other in vocabulary) == (other in raw)
-
-
-def test_subset_takes_series_and_indices() -> None:
-    vocabulary = Vocabulary(pl.Series(["c", "a", "b"]))
-    assert list(vocabulary.subset(np.array([2, 0], np.int32)).ids) == ["a", "c"]
 
 
 def test_a_vocabulary_shows_a_few_of_its_ids() -> None:

@@ -68,10 +68,6 @@ class Vocabulary:
         """Raw ids of dense indices."""
         return self.ids.gather(index)
 
-    def subset(self, index: Index) -> "Vocabulary":
-        """The vocabulary of these dense indices only."""
-        return Vocabulary(self.ids.gather(index))
-
     @cached_property
     def _places(self) -> pl.DataFrame:
         return pl.DataFrame({"id": self.ids, "place": np.arange(len(self), dtype=np.int32)})

@@ -113,11 +113,9 @@ class Interactions:
         return f"Interactions({self}{extra})"
 
     def optional(self) -> dict[str, NDArray[Any]]:
-        """The optional columns this log has."""
         return {name: column for name in OPTIONAL if (column := getattr(self, name)) is not None}
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """All columns this log has."""
         return {"user": self.user, "item": self.item, **self.optional()}
 
     def where(self, keep: NDArray[Any]) -> "Interactions":
@@ -174,7 +172,7 @@ def _compacted(index: Index, vocabulary: Vocabulary) -> tuple[Index, Vocabulary]
     if present.all():
         return index, vocabulary
     place = np.cumsum(present, dtype=np.int32) - 1
-    return place[index].astype(np.int32), vocabulary.subset(np.flatnonzero(present).astype(np.int32))
+    return place[index].astype(np.int32), Vocabulary.of_sorted(vocabulary.ids.filter(pl.Series(present)))
 
 
 def _array(column: pl.Series, kind: np.dtype[Any]) -> NDArray[Any]:
@@ -238,12 +236,10 @@ class Sequences:
 
     @property
     def length_U(self) -> NDArray[np.int64]:
-        """Events of each user."""
         return np.diff(self.offset_U1)
 
     @property
     def user_N(self) -> Index:
-        """The user of each event."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), self.length_U)
 
     @property
@@ -253,7 +249,6 @@ class Sequences:
 
     @property
     def count_V(self) -> NDArray[np.int64]:
-        """Events of each item."""
         return sum((counted(part.item_N, self.n_items) for part in self.blocks()), np.zeros(self.n_items, np.int64))
 
     @property

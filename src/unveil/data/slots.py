@@ -35,7 +35,6 @@ class Slots:
         return len(self.item_M)
 
     def to(self, device: torch.device | str) -> "Slots":
-        """The same slots on a device."""
         event_M = None if self.event_M is None else self.event_M.to(device)
         return Slots(self.user_M.to(device), self.item_M.to(device), self.step_M.to(device), event_M, lot=self.lot)
 
@@ -44,7 +43,6 @@ class Slots:
         return self.at(slice(start, stop))
 
     def at(self, rows: Tensor | slice) -> "Slots":
-        """Some of the slots, by their places."""
         event_M = None if self.event_M is None else self.event_M[rows]
         return Slots(self.user_M[rows], self.item_M[rows], self.step_M[rows], event_M, lot=self.lot)
 

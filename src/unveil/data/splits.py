@@ -36,7 +36,6 @@ class EvalCases:
         return len(self.user_C)
 
     def some(self, which: NDArray[Any] | slice) -> "EvalCases":
-        """Those of them, by their places."""
         event_C = None if self.event_C is None else self.event_C[which]
         return EvalCases(self.user_C[which], self.item_C[which], self.step_C[which], self.seen_C[which], event_C)
 

@@ -151,7 +151,6 @@ class DampedStatic(StaticPopularity):
     exponent: NotNegative = 0.5  # 0: all alike; 1: popularity
 
     name: ClassVar[str] = "damped-static"
-    kind: ClassVar[Kind] = "static"
     assumes: ClassVar[str] = "that exposure is popularity to a given power"
 
     def fit(self, train: Sequences) -> Self:
@@ -168,7 +167,6 @@ class DampedTemporal(TemporalPopularity):
     exponent: NotNegative = 0.5
 
     name: ClassVar[str] = "damped-temporal"
-    kind: ClassVar[Kind] = "temporal"
     assumes: ClassVar[str] = DampedStatic.assumes
     _largest: float = field(init=False, repr=False)
 
