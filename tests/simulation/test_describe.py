@@ -26,5 +26,5 @@ def test_every_figure_is_in_the_table() -> None:
     table = dict(rows(figures))
     assert table["users"] == "600"
     assert table["severity p"] == "3"
-    assert table["  users who share the commonest"] == f"{figures.commonest_favourite:.1%}"
+    assert table["  users who share the most common one"] == f"{figures.commonest_favourite:.1%}"
     assert len(rows(figures)) == 18

@@ -38,7 +38,7 @@ class WorldDescription:
     slots: Annotated[int, "slots: users × the steps at which they are there", "{slots:,}"]
     severity: Annotated[float, "severity p", "{severity:g}"]
     favourites: Annotated[int, "favourites: distinct items of highest γ, all users, last step", "{favourites:,}"]
-    commonest_favourite: Annotated[float, "  users who share the commonest", "{commonest_favourite:.1%}"]
+    commonest_favourite: Annotated[float, "  users who share the most common one", "{commonest_favourite:.1%}"]
     favourites_of_a_user: Annotated[float, "  of one user along the steps", "{favourites_of_a_user:.1f}"]  # on average
     relevance: Annotated[Spread, "relevance γ", ""]
     exposure: Annotated[Spread, "exposure θ", ""]
