@@ -72,12 +72,18 @@ class EvaluationConfig:
     seed: int = 0  # of the negatives: the same for all runs that are to be compared
     exclude_seen: bool = True  # items of the context do not compete; switch off where users come back to items
     validation: str = "full"  # the ranking that decides when to stop: full, uniform-N or popular-N
+    labelled: str | None = None  # a labelled test that decides instead; training.monitor is its metric
+    candidates: str | None = None  # of it: a file of the items that are ranked, one id a line
+    seen: Literal["error", "skip", "keep"] = "error"  # its rows of items in the user's history
 
     def __post_init__(self) -> None:
         check_ranges(self, "evaluation", uniform="0 or more", popular="0 or more", seed="0 or more")
         if not re.fullmatch(r"full|(uniform|popular)-[1-9]\d*", self.validation):
             expected, found = "full, uniform-N or popular-N with a number N", self.validation
             raise UnveilError("no such ranking", where="evaluation.validation", found=found, expected=expected)
+        if self.labelled is None and (self.candidates is not None or self.seen != "error"):
+            hint = "Name it: --validation FILE."
+            raise UnveilError("candidates and seen are of a labelled validation", where="evaluation", hint=hint)
 
 
 @dataclass(frozen=True)

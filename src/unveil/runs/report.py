@@ -21,6 +21,7 @@ from unveil.evaluation.protocols import Candidates, seen_cells
 from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
 from unveil.evaluation.statistics import bootstrap
 from unveil.models.baselines import LessPopular
+from unveil.runs.labelled import LabelledRun, Seen
 from unveil.runs.run_folder import NEGATIVES, Run, differing, read_split
 from unveil.serving.model_files import read_dial
 from unveil.serving.recommender import Recommender
@@ -195,6 +196,13 @@ class ComparedRuns:
     def order(self, protocol: str) -> list[str]:
         return sorted(self.names, key=lambda name: -self.row(name, protocol, "NDCG@10")["mean"])
 
+    def p(self, protocol: str) -> float:
+        """Corrected, of the difference in NDCG@10 between the first two."""
+        assert self.comparison is not None
+        first = self.order(protocol)[:2]
+        pair = pl.col("a").is_in(first) & pl.col("b").is_in(first)
+        return float(self.comparison.tests.filter(pair, protocol=protocol, metric="NDCG", k=10)["p_holm"][0])
+
 
 @dataclass(frozen=True)
 class ReportOptions:
@@ -205,6 +213,22 @@ class ReportOptions:
     users: Sequence[str] = ()
     dial: bool = True
     alpha: float = 0.05
+    test: str | None = None  # a labelled test, and how it is read
+    candidates: Path | None = None
+    seen: Seen = "error"
+
+
+class LabelledReport(ComparedRuns):
+    """Runs, and the popularity baseline, on a test that is not held out of the log."""
+
+    def __init__(self, runs: Sequence[Run], options: ReportOptions) -> None:
+        how: dict[str, Any] = {"candidates": options.candidates, "seen": options.seen}
+        tested = {run.name: LabelledRun.of(run.folder, options.test, **how) for run in runs}
+        self.source, self.test = options.test, next(iter(tested.values())).test
+        evaluations = {name: each.evaluate() for name, each in tested.items()}
+        evaluations["popularity baseline"] = next(iter(tested.values())).popularity()
+        super().__init__(evaluations, compare(evaluations, alpha=options.alpha))
+        self.curves = {name: each.reliability() for name, each in tested.items()}
 
 
 class Report(ComparedRuns):
@@ -213,6 +237,7 @@ class Report(ComparedRuns):
     def __init__(self, runs: Sequence[Run], options: ReportOptions | None = None, progress: Progress | None = None):
         options, evaluations = options or ReportOptions(), {run.name: run.evaluation for run in runs}
         several = len(runs) > 1
+        self.labelled = LabelledReport(runs, options) if options.test is not None else None
         super().__init__(evaluations, compare(evaluations, alpha=options.alpha) if several else None)
         recommender, split = runs[0].model()
         self.runs, self.differing = runs, differing(runs)

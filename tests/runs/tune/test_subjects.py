@@ -19,6 +19,7 @@ from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.estimators.wmf import WMFDistilledRated
 from unveil.evaluation.evaluator import ValidationEvaluator, favourites_of
+from unveil.evaluation.labelled import LabelledValidation
 from unveil.propensity.positions import Position
 from unveil.runs.config import Experiment
 from unveil.runs.tune.subjects import Training, TrainingContext, training_rows
@@ -61,7 +62,7 @@ def test_by_type_there_is_no_way_to_a_test_case() -> None:
     hints = get_type_hints(TrainingContext)
     assert {hints[each.name] for each in fields(TrainingContext)} == {
         Sequences,
-        ValidationEvaluator,
+        ValidationEvaluator | LabelledValidation,
         Recipe,
         str,
         Interactions | None,
