@@ -182,7 +182,7 @@ class UnbiasedOptions(RunOptions):
 
     def settings(self) -> dict[str, Any]:
         """Those of the data set, then those that are given; negatives there are none."""
-        from unveil.studies.unbiased_data import settings_of
+        from unveil.studies.unbiased import settings_of
 
         if self.data is None and (self.log is None or self.test is None or self.folder is not None):
             raise UnveilError("nothing to train on or to test on", expected="--log and --test, or --data NAME DIR")

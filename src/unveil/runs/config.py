@@ -35,8 +35,11 @@ class DataConfig(LogSource):
     def load(self) -> Interactions:
         """As of any log, without the rows that a random policy showed: they are a test without exposure bias."""
         log = super().load()
-        if log.randomised is None or log.histories() is not None or not log.randomised.any() or log.randomised.all():
+        if log.randomised is None or not log.randomised.any() or log.randomised.all():
             return log
+        if log.histories() is not None:
+            hint = "Pack the rows of the standard policy alone, and name the others with --test."
+            raise UnveilError("a packed log holds rows shown at random (is_rand)", where=self.log, hint=hint)
         random = f"{self.log}: {quantity(int(log.randomised.sum()), 'row')} shown at random (is_rand)"
         warn(f"{random}, left out of training. Test on them: unveil evaluate RUN --test {self.log}", UnveilWarning, 2)
         return log.where(~log.randomised).compact()

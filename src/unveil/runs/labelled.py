@@ -10,7 +10,7 @@ with what was measured.
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 from warnings import warn
 
 import numpy as np
@@ -23,8 +23,8 @@ from unveil.data.interactions import Interactions, Log, Sequences, named_source
 from unveil.data.splits import Split
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation import slice_calibration
-from unveil.evaluation.calibration import Reliability
-from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate, reliability
+from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
+from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
 from unveil.models.base import Backbone
 from unveil.models.baselines import Popularity
@@ -36,6 +36,7 @@ from unveil.serving.recommender import Recommender, network_of
 #: What to do with test rows whose item is in the user's own history.
 Seen = Literal["error", "skip", "keep"]
 Ids = str | Path | Sequence[str]
+Scored = tuple[Scorer, Sequences, LabelledTest, int]
 
 
 def read_test(
@@ -77,42 +78,25 @@ def evaluate_labelled(
 
     `test` has `user_id`, `item_id` and, if known, `label` (1 liked or clicked): a file, a pandas or a polars frame.
     """
-    found = LabelledRun.of(run, test, candidates=candidates, seen=seen)
-    return replace(found.evaluate(ks), popularity=found.popularity(ks).summary)
+    scored = labelled_run(run, test, candidates=candidates, seen=seen)
+    return replace(evaluate(*scored, ks=ks), popularity=evaluate(*beside(scored), ks=ks).summary)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledRun:
-    """A recommender and a test of its users and items."""
+def labelled_run(
+    run: Recommender | str | Path, test: Log, *, candidates: Ids | None = None, seen: Seen = "error"
+) -> Scored:
+    """What `evaluate` and `blocks` need: a model, the histories, the test, and how much of them the model reads."""
+    recommender = run if isinstance(run, Recommender) else Recommender.load(Path(run))
+    known = (recommender.users, recommender.items, recommender.sequences)
+    found = read_test(test, *known, candidates=candidates, seen=seen)
+    if found.skipped:
+        warn(f"{named_source(test)}: {found}", UnveilWarning, 3)
+    return recommender.model, recommender.sequences, found, recommender.length
 
-    recommender: Recommender
-    test: LabelledTest
 
-    @classmethod
-    def of(
-        cls, run: Recommender | str | Path, test: Log, *, candidates: Ids | None = None, seen: Seen = "error"
-    ) -> Self:
-        recommender = run if isinstance(run, Recommender) else Recommender.load(Path(run))
-        known = (recommender.users, recommender.items, recommender.sequences)
-        found = read_test(test, *known, candidates=candidates, seen=seen)
-        if found.skipped:
-            warn(f"{named_source(test)}: {found}", UnveilWarning, 3)
-        return cls(recommender, found)
-
-    def evaluate(self, ks: Sequence[int] = (10, 50)) -> Evaluation:
-        """The metrics of the model after the whole histories."""
-        return evaluate(self.recommender.model, self.recommender.sequences, self.test, self.recommender.length, ks=ks)
-
-    def popularity(self, ks: Sequence[int] = (10, 50)) -> Evaluation:
-        """Those of the popularity of the items."""
-        sequences = self.recommender.sequences
-        return evaluate(Popularity.fit(sequences), sequences, self.test, self.recommender.length, ks=ks)
-
-    def reliability(self) -> Reliability:
-        """How the model's probabilities keep to the labels."""
-        return reliability(
-            blocks(self.recommender.model, self.recommender.sequences, self.test, self.recommender.length)
-        )
+def beside(scored: Scored) -> Scored:
+    """The same with the popularity of the items as the model."""
+    return Popularity.fit(scored[1]), *scored[1:]
 
 
 def labelled_validation(

@@ -16,12 +16,13 @@ from unveil.data.titles import named_items
 from unveil.errors import UnveilError
 from unveil.evaluation.calibration import Calibration, calibration
 from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.labelled import blocks, evaluate, reliability
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import Candidates, seen_cells
 from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
 from unveil.evaluation.statistics import bootstrap
 from unveil.models.baselines import LessPopular
-from unveil.runs.labelled import LabelledRun, Seen
+from unveil.runs.labelled import Seen, beside, labelled_run
 from unveil.runs.run_folder import NEGATIVES, Run, differing, read_split
 from unveil.serving.model_files import read_dial
 from unveil.serving.recommender import Recommender
@@ -223,12 +224,12 @@ class LabelledReport(ComparedRuns):
 
     def __init__(self, runs: Sequence[Run], options: ReportOptions) -> None:
         how: dict[str, Any] = {"candidates": options.candidates, "seen": options.seen}
-        tested = {run.name: LabelledRun.of(run.folder, options.test, **how) for run in runs}
-        self.source, self.test = options.test, next(iter(tested.values())).test
-        evaluations = {name: each.evaluate() for name, each in tested.items()}
-        evaluations["popularity baseline"] = next(iter(tested.values())).popularity()
+        scored = {run.name: labelled_run(run.folder, options.test, **how) for run in runs}
+        evaluations = {name: evaluate(*each) for name, each in scored.items()}
+        evaluations["popularity baseline"] = evaluate(*beside(scored[runs[0].name]))
         super().__init__(evaluations, compare(evaluations, alpha=options.alpha))
-        self.curves = {name: each.reliability() for name, each in tested.items()}
+        self.source, self.test = options.test, scored[runs[0].name][2]
+        self.curves = {name: reliability(blocks(*each)) for name, each in scored.items()}
 
 
 class Report(ComparedRuns):

@@ -1,8 +1,11 @@
 """Real people: what do corrections help or harm where the test is without exposure bias, and what does a slice add?"""
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from unveil.data.fetch import data_home
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
@@ -209,6 +213,18 @@ class Unbiased(Study):
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """The headline of every arm."""
         return {"means": Figures([tables.dots_figure(answer.results, self.headline, Published.real(None))])}
+
+
+def settings_of(name: str, folder: Path | None) -> dict[str, Any]:
+    """Files and settings of known data (unbiased.toml); without a folder, of the one that `unveil data fetch` makes."""
+    known = tomllib.loads(files("unveil.studies").joinpath("unbiased.toml").read_text(encoding="utf-8"))[name]
+    folder = data_home() / known["home"] if folder is None else folder
+    for each in known["files"]:
+        if all((folder / file).is_file() for file in each.values()):
+            return {**known.get("settings", {}), **{role: str(folder / file) for role, file in each.items()}}
+    expected = ", or ".join(", ".join(each.values()) for each in known["files"])
+    hint = "Name their folder after --data."
+    raise UnveilError(f"not the files of {name}", where=folder, expected=expected, hint=hint)
 
 
 @lru_cache(maxsize=1)

@@ -78,13 +78,9 @@ class RatingMatrix(Format):
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
         """Many columns of whole numbers, most of them 0."""
         rows = [_words(line) for line in content.head]
-        wide = len(rows) > 1 and len(rows[0]) > 9 and len({len(row) for row in rows}) == 1
-        whole = wide and all(re.fullmatch(r"[\d \t]+", line) for line in content.head)
-        return (
-            Likeness.SHAPE
-            if whole and 2 * sum(row.count("0") for row in rows) > len(rows) * len(rows[0])
-            else Likeness.NO
-        )
+        square = len(rows) > 1 and len(rows[0]) > 9 and len({len(row) for row in rows}) == 1
+        sparse = square and 2 * sum(row.count("0") for row in rows) > len(rows) * len(rows[0])
+        return Likeness.SHAPE if sparse and re.fullmatch(r"[\d \t]+", "".join(content.head)) else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         lines = read_words(content, options)

@@ -121,7 +121,13 @@ class TrainingContext:
         labelled = labelled_validation(training.experiment, log, split, tell)
         how: dict[str, Any] = {"protocol": config.validation, "seed": config.seed}
         how["exclude_seen"] = config.exclude_seen and not training.truth
-        validation = replace(labelled, sequences=train) if labelled else held_out(split, recipe, training.truth, how)
+        validation: ValidationEvaluator | LabelledValidation
+        if labelled is not None:
+            validation = replace(labelled, sequences=train)
+        else:
+            validation = validation_of(split, recipe, **how)
+            evaluator = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
+            validation = replace(validation, evaluator=evaluator, of_interactions=not training.truth)
         recorded = log.propensity is not None or log.position is not None
         needed = recorded or reads_log(recipe) or not {"estimator.name", "propensity.name"}.isdisjoint(tried)
         logged = training_rows(log, split.train) if needed else None
@@ -162,13 +168,6 @@ class TrainingContext:
         assert fitted.best is not None
         curve = [(epoch.epoch, epoch.validation[monitor]) for epoch in fitted.epochs if epoch.validation is not None]
         return Replicate(fitted.best.value, fitted.best.epoch, sum(epoch.seconds for epoch in fitted.epochs), curve)
-
-
-def held_out(split: Split, recipe: Recipe, truth: bool, how: Mapping[str, Any]) -> ValidationEvaluator:
-    """The validation cases, with histories of their own."""
-    validation = validation_of(split, recipe, **how)
-    evaluator = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
-    return replace(validation, evaluator=evaluator, of_interactions=not truth)
 
 
 @dataclass
