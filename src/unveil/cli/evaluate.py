@@ -1,7 +1,7 @@
 """`unveil evaluate|compare|report`: finished runs, their metrics and tests."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -67,12 +67,9 @@ def compare(
     _check_test(test, candidates, seen)
     if output is not None:  # before any work is done
         _check_output(output, overwrite=overwrite)
-    names = short_names(runs)
-    if test is None:
-        read = [Evaluation.read(run) for run in runs]
-    else:
-        read = [evaluate_labelled(run, test, candidates=candidates, seen=seen) for run in runs]
-    evaluations = dict(zip(names, read, strict=True))
+    how: Any = {"candidates": candidates, "seen": seen}
+    read = (Evaluation.read(run) if test is None else evaluate_labelled(run, test, **how) for run in runs)
+    evaluations = dict(zip(short_names(runs), read, strict=True))
     comparison = compared(evaluations, alpha=alpha)
     if output is not None and output.suffix == ".csv":
         write_whole(output, comparison.tests.write_csv())

@@ -237,7 +237,8 @@ def evaluate(
         frames.append(pl.DataFrame({"user": block.user_B[valid_B], **columns}))
     frame = pl.concat(frames)
     if not len(frame):
-        raise _no_pairs()
+        hint = "Name more candidates, or rows with label 0."
+        raise UnveilError("no user of the test has both a positive and a negative", hint=hint)
     return Evaluation.of(frame, {}, test.fingerprint, seed=seed)
 
 
@@ -255,13 +256,13 @@ class LabelledValidation:
     def __post_init__(self) -> None:
         check_metric(self.monitor)
 
+    def __str__(self) -> str:
+        return f"validation {self.test}; do not report on these users"
+
     def __call__(self, scorer: Backbone) -> float:
         device, k = next(scorer.parameters()).device, int(self.monitor.partition("@")[2] or 1)
         scored = blocks(scorer, self.sequences, self.test, scorer.config.length, device)
-        value_T = np.concatenate([metrics(block, [k])[1][self.monitor] for block in scored])
-        if not len(value_T):
-            raise _no_pairs()
-        return float(value_T.mean())
+        return float(np.concatenate([metrics(block, [k])[1][self.monitor] for block in scored]).mean())
 
 
 def reliability(scored: Iterable[Block]) -> Reliability:
@@ -279,11 +280,6 @@ def reliability(scored: Iterable[Block]) -> Reliability:
         found.append(fine_bins(log_p_BC, block.positive_BC[valid_B] / n_B[valid_B, None]))
         users += int(valid_B.sum())
     return of_all(np.sum(found, axis=0), users)
-
-
-def _no_pairs() -> UnveilError:
-    hint = "Name more candidates, or rows with label 0."
-    return UnveilError("no user of the test has both a positive and a negative", hint=hint)
 
 
 def _compared(block: Block, row_P: NDArray[Any], place_P: NDArray[Any], score_P: Tensor) -> tuple[Any, Any]:

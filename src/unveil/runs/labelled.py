@@ -28,7 +28,7 @@ from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
 from unveil.models.base import Backbone
 from unveil.models.baselines import Popularity
-from unveil.runs.config import Experiment, Tell
+from unveil.runs.config import Experiment
 from unveil.serving.model_files import write_calibration
 from unveil.serving.recommendations import read_ids
 from unveil.serving.recommender import Recommender, network_of
@@ -79,7 +79,7 @@ def evaluate_labelled(
     `test` has `user_id`, `item_id` and, if known, `label` (1 liked or clicked): a file, a pandas or a polars frame.
     """
     scored = labelled_run(run, test, candidates=candidates, seen=seen)
-    return replace(evaluate(*scored, ks=ks), popularity=evaluate(*beside(scored), ks=ks).summary)
+    return replace(evaluate(*scored, ks=ks), popularity=evaluate(Popularity.fit(scored[1]), *scored[1:], ks=ks).summary)
 
 
 def labelled_run(
@@ -94,20 +94,12 @@ def labelled_run(
     return recommender.model, recommender.sequences, found, recommender.length
 
 
-def beside(scored: Scored) -> Scored:
-    """The same with the popularity of the items as the model."""
-    return Popularity.fit(scored[1]), *scored[1:]
-
-
-def labelled_validation(
-    experiment: Experiment, log: Interactions, split: Split, tell: Tell = lambda _: None
-) -> LabelledValidation | None:
+def labelled_validation(experiment: Experiment, log: Interactions, split: Split) -> LabelledValidation | None:
     """The labelled test that decides in the place of held-out interactions, checked; None: they decide."""
     config = experiment.evaluation
     if config.labelled is None:
         return None
     test = read_test(config.labelled, log.users, log.items, split.whole, candidates=config.candidates, seen=config.seen)
-    tell(f"validation {test}; do not report on these users")
     evaluate(Popularity.fit(split.train), split.train, test, 1)  # an error where there is nothing to compare
     return LabelledValidation(test, split.train, experiment.training.monitor)
 

@@ -21,8 +21,8 @@ from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import Candidates, seen_cells
 from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
 from unveil.evaluation.statistics import bootstrap
-from unveil.models.baselines import LessPopular
-from unveil.runs.labelled import Seen, beside, labelled_run
+from unveil.models.baselines import LessPopular, Popularity
+from unveil.runs.labelled import Seen, labelled_run
 from unveil.runs.run_folder import NEGATIVES, Run, differing, read_split
 from unveil.serving.model_files import read_dial
 from unveil.serving.recommender import Recommender
@@ -225,10 +225,10 @@ class LabelledReport(ComparedRuns):
     def __init__(self, runs: Sequence[Run], options: ReportOptions) -> None:
         how: dict[str, Any] = {"candidates": options.candidates, "seen": options.seen}
         scored = {run.name: labelled_run(run.folder, options.test, **how) for run in runs}
-        evaluations = {name: evaluate(*each) for name, each in scored.items()}
-        evaluations["popularity baseline"] = evaluate(*beside(scored[runs[0].name]))
+        first, evaluations = scored[runs[0].name], {name: evaluate(*each) for name, each in scored.items()}
+        evaluations["popularity baseline"] = evaluate(Popularity.fit(first[1]), *first[1:])
         super().__init__(evaluations, compare(evaluations, alpha=options.alpha))
-        self.source, self.test = options.test, scored[runs[0].name][2]
+        self.source, self.test = options.test, first[2]
         self.curves = {name: reliability(blocks(*each)) for name, each in scored.items()}
 
 

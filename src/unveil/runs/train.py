@@ -106,7 +106,8 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
     world = world_of(experiment, log)
     trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
-    labelled = labelled_validation(experiment, log, split, tell)
+    if (labelled := labelled_validation(experiment, log, split)) is not None:
+        tell(str(labelled))
     validation, evaluator = _evaluators(split, experiment, labelled, group)
     fingerprint, origin = log.fingerprint(), origin_of(world)
     agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
@@ -120,7 +121,7 @@ def _evaluators(
     """What decides when to stop, and the test cases with their negatives; the group shares the work of both."""
     config = experiment.evaluation
     shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed}
-    drawn = {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
+    drawn: dict[str, Any] = {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
     test = replace(Evaluator.of(split.test, split.whole, split.train, **drawn, **shared), sharing=group)
     if labelled is not None:
         return labelled, test

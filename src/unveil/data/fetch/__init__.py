@@ -49,7 +49,6 @@ class Dataset:
     top: str = ""  # the single folder in which the archive wraps everything; it is left out when unpacking
     size: int | None = None
     checksum: str | None = None
-    recipe: str = ""  # what makes the logs out of the published files, where these are no logs
 
     @property
     def file(self) -> str:
@@ -185,8 +184,8 @@ def _install(entry: Dataset, source: Source, part: Part, folder: Path) -> None:
             }
             if not entry.packed:
                 part.path.replace(draft / entry.file)
-            if entry.recipe:
-                RECIPES[entry.recipe](draft)
+            if entry.name in RECIPES:  # the published files are no logs
+                RECIPES[entry.name](draft)
             if missing := [log for log in entry.logs if not (draft / log).is_file()]:
                 found = ", ".join(sorted(path.name for path in draft.iterdir())) or "nothing"
                 raise UnveilError("the log is not in the archive", where=source.url, found=found, expected=missing[0])

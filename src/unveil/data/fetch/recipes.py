@@ -1,6 +1,5 @@
 """From the files of a data set as published to those that this package reads."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -28,9 +27,8 @@ def kuairec(folder: Path) -> None:
         inside = pl.col("user_id").is_in(user.implode()) & pl.col("video_id").is_in(video.implode())
         log = big.filter(pl.col("watch_ratio") >= _LIKED, ~inside).drop_nulls().collect()
     except (pl.exceptions.PolarsError, FileNotFoundError) as error:
-        found = str(error).splitlines()[0]
         expected = f"data/big_matrix.csv and data/small_matrix.csv with {', '.join(names)}"
-        raise UnveilError("not the files of KuaiRec", where="the archive", found=found, expected=expected) from None
+        raise UnveilError("not the files of KuaiRec", found=str(error).splitlines()[0], expected=expected) from None
     with explained(folder):
         log = log.sort("timestamp", maintain_order=True)
         log.select("user_id", item_id="video_id", timestamp="timestamp").write_csv(folder / "log.csv")
@@ -39,4 +37,4 @@ def kuairec(folder: Path) -> None:
         (folder / "observed_items.txt").write_text("".join(f"{each}\n" for each in video))
 
 
-RECIPES: Mapping[str, Callable[[Path], None]] = {"kuairec": kuairec}
+RECIPES = {"kuairec": kuairec}

@@ -80,7 +80,7 @@ class Training:
         """Read the log, split it, and leave the test cases out. `tried`: names of the settings that vary."""
         log = self.experiment.data.load()
         split = self.experiment.data.parts(log, tell)
-        return TrainingContext.of(self, log, split, world_of(self.experiment, log), tried, tell)
+        return TrainingContext.of(self, log, split, world_of(self.experiment, log), tried)
 
     def toml(self, head: str) -> str:
         return as_toml(self.experiment, head)
@@ -99,13 +99,7 @@ class TrainingContext:
 
     @classmethod
     def of(
-        cls,
-        training: Training,
-        log: Interactions,
-        split: Split,
-        world: World | None,
-        tried: Collection[str] = (),
-        tell: Tell = lambda _: None,
+        cls, training: Training, log: Interactions, split: Split, world: World | None, tried: Collection[str] = ()
     ) -> Self:
         """The last place that sees the whole split: what it gives holds no test case. `tried`: settings that vary."""
         config, recipe = training.experiment.evaluation, training.experiment.recipe
@@ -118,7 +112,7 @@ class TrainingContext:
                 raise UnveilError(problem, where="--truth", hint=hint)
             split = replace(split, valid=true_cases(world, split.valid))
         train = split.train.copied()
-        labelled = labelled_validation(training.experiment, log, split, tell)
+        labelled = labelled_validation(training.experiment, log, split)
         how: dict[str, Any] = {"protocol": config.validation, "seed": config.seed}
         how["exclude_seen"] = config.exclude_seen and not training.truth
         validation: ValidationEvaluator | LabelledValidation
@@ -140,6 +134,8 @@ class TrainingContext:
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
         """Build what a trial needs, to find errors before anything is trained, and say what it is."""
+        if isinstance(self.validation, LabelledValidation):
+            tell(str(self.validation))
         self.ready(self.recipe_of(settings), tell)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
