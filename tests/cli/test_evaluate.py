@@ -270,6 +270,12 @@ def test_a_report_begins_with_the_labelled_test(
     assert {"labelled", "full"} <= set(written["protocol"])
 
 
+def test_a_report_on_a_leak_writes_nothing(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    asked = ("report", finished.folder, "-o", tmp_path / "report", "--test", finished.log)
+    assert "own histories" in unveil(*asked).failure()
+    assert not (tmp_path / "report").exists()
+
+
 def test_options_of_a_labelled_test_need_one(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:
     for command in (["evaluate", finished.folder], ["compare", finished.folder, other]):
         assert "are of a labelled test" in unveil(*command, "--seen", "skip").failure()
