@@ -29,7 +29,7 @@ ARROWS = {
     "registry": {"errors"},
     "settings": {"errors"},
     "__main__": {"cli"},
-    "__init__": MIDDLE | {"simulation", "training", "evaluation", "serving"},  # the front door
+    "__init__": MIDDLE | {"simulation", "training", "evaluation", "serving", "runs"},  # the front door
     "data": DATA,
     "propensity": PROPENSITY,
     "estimators": ESTIMATORS,

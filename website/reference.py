@@ -8,9 +8,9 @@ from typing import Any
 _HEAD = """# Reference
 
 The public API. `Interactions`, `Filters`, `Sequences`, `Vocabulary`, `World`, `Recommender`,
-`describe`, `leave_one_out`, `temporal_split` and the errors can be imported from `unveil` itself; all others from their
-modules. Arrays name their shapes: B batch, L length, D width, M slots, V items, U users, T steps, K list length,
-C cases, N events.
+`describe`, `evaluate_labelled`, `leave_one_out`, `temporal_split` and the errors can be imported from `unveil` itself;
+all others from their modules. Arrays name their shapes: B batch, L length, D width, M slots, V items, U users, T steps,
+K list length, C cases, N events.
 
 """
 
@@ -57,6 +57,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "Judging": (
         "unveil.evaluation.ranking.Scorer",
         "unveil.evaluation.evaluator.Evaluator",
+        "unveil.runs.labelled.evaluate_labelled",
         "unveil.evaluation.result.Evaluation",
         "unveil.evaluation.result.compare",
     ),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from unveil.data.splits import temporal_split as temporal_split
     from unveil.errors import UnveilError as UnveilError
     from unveil.errors import UnveilWarning as UnveilWarning
+    from unveil.runs.labelled import evaluate_labelled as evaluate_labelled
     from unveil.serving.recommender import Recommender as Recommender
     from unveil.simulation.world import World as World
 
@@ -32,6 +33,7 @@ _HOME = {
     "Vocabulary": "unveil.data.indexing",
     "World": "unveil.simulation.world",
     "describe": "unveil.data.describe",
+    "evaluate_labelled": "unveil.runs.labelled",
     "leave_one_out": "unveil.data.splits",
     "temporal_split": "unveil.data.splits",
 }

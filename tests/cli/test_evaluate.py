@@ -8,6 +8,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.pages import faults
 from tests.run_folders import TINY, Finished, content, experiment_on, write_log
+from unveil.errors import UnveilWarning
 from unveil.runs.run_folder import short_names
 from unveil.runs.train import run
 
@@ -215,26 +216,78 @@ def unseen(finished: Finished, users: int = 20) -> list[tuple[str, str]]:
 def test_a_labelled_test_is_evaluated_beside_popularity(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     rows = [*unseen(finished), ("nobody", "000")]
     pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row").write_csv(tmp_path / "likes.csv")
-    done = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv", "--json")
+    with pytest.warns(UnveilWarning, match="rows skipped: 1 with unknown user"):
+        done = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv", "--json")
     assert done.code == 0, done.err
     found = {(row["metric"], row["k"]): row for row in json.loads(done.out)}
     assert found["AUC", 0]["n"] == 20
     assert {metric for metric, _ in found} == {"AUC", "MAP", "NDCG", "Recall"}
-    assert "1 with unknown user" in done.err
-    table = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv").out
+    with pytest.warns(UnveilWarning):
+        table = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv").out
     assert "popularity NDCG@10" in table
 
 
 def test_runs_are_compared_on_a_labelled_test(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:
-    rows = [(user, item, place % 2) for place, (user, item) in enumerate(unseen(finished))]
-    pl.DataFrame(rows, schema=["user_id", "item_id", "label"], orient="row").write_csv(tmp_path / "labels.csv")
     out = tmp_path / "tests.csv"
-    done = unveil("compare", finished.folder, other, "--test", tmp_path / "labels.csv", "-o", out)
+    done = unveil("compare", finished.folder, other, "--test", labels(finished, tmp_path), "-o", out)
     assert done.code == 0, done.err
     assert "labelled" in done.out
     tests = pl.read_csv(out)
     assert set(tests["protocol"]) == {"labelled"}
     assert tests["n"].unique().to_list() == [20]
+
+
+def test_a_page_of_a_comparison_on_labels_says_what_they_are(
+    unveil: Command, finished: Finished, other: Path, tmp_path: Path
+) -> None:
+    done = unveil("compare", finished.folder, other, "--test", labels(finished, tmp_path), "-o", tmp_path / "c.html")
+    assert done.code == 0, done.err
+    page = (tmp_path / "c.html").read_text()
+    assert "labels that are not held out of the log" in page
+    assert "In full ranking" not in page
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_report_begins_with_the_labelled_test(
+    unveil: Command, finished: Finished, other: Path, tmp_path: Path, several: bool
+) -> None:
+    """Its figures are those of `evaluate --test`; popularity is tested like a run."""
+    runs, test = [finished.folder, other][: 1 + several], labels(finished, tmp_path)
+    done = unveil("report", *runs, "--test", test, "-o", tmp_path / "report", "--no-dial")
+    assert done.code == 0, done.err
+    assert done.out.startswith("On the test that is not held out of the log,")
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert page.index("A test that is not held out of the log") < page.index("Full ranking ranks the target")
+    found = json.loads((tmp_path / "report" / "results.json").read_text())["labelled"]
+    name = next(name for name in found["runs"] if name.endswith(finished.folder.name))
+    alone = json.loads(unveil("evaluate", finished.folder, "--test", test, "--json").out)
+    assert found["runs"][name] == alone
+    assert len(found["runs"]) == len(runs) + 1
+    assert {each["a"] for each in found["tests"]} | {each["b"] for each in found["tests"]} == set(found["runs"])
+    for curve in found["calibration"].values():  # all that is promised, and all that came, is one positive a user
+        assert sum(curve["size"]) == pytest.approx(20, rel=1e-6)
+    written = pl.read_csv(tmp_path / "report" / "results.csv")
+    assert {"labelled", "full"} <= set(written["protocol"])
+
+
+def test_a_report_on_a_leak_writes_nothing(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    asked = ("report", finished.folder, "-o", tmp_path / "report", "--test", finished.log)
+    assert "own histories" in unveil(*asked).failure()
+    assert not (tmp_path / "report").exists()
+
+
+def test_options_of_a_labelled_test_need_one(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:
+    for command in (["evaluate", finished.folder], ["compare", finished.folder, other]):
+        assert "are of a labelled test" in unveil(*command, "--seen", "skip").failure()
+    assert "are of a labelled test" in unveil("report", other, "--seen", "skip", "-o", tmp_path / "r").failure()
+    assert not (tmp_path / "r").exists()
+
+
+def labels(finished: Finished, folder: Path) -> Path:
+    """A positive and a negative of each of 20 users."""
+    rows = [(user, item, place % 2) for place, (user, item) in enumerate(unseen(finished))]
+    pl.DataFrame(rows, schema=["user_id", "item_id", "label"], orient="row").write_csv(folder / "labels.csv")
+    return folder / "labels.csv"
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.cli.conftest import Command
 from tests.studies.test_fig1 import TITLES, trilogy_log
-from unveil.cli.reproduce import ALONG, BeyondOptions
+from unveil.cli.reproduce import ALONG, BeyondOptions, UnbiasedOptions
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.studies.beyond import Beyond
 from website.commands import commands
@@ -117,3 +118,29 @@ def test_what_fig1_refuses(arguments: list[str], message: str, data: Path, unvei
     failure = unveil("reproduce", "fig1", data / "ratings.dat", "-o", tmp_path / "fig1", *known, *arguments).failure()
     assert message in failure
     assert not (tmp_path / "fig1").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((), "nothing to train on or to test on"),
+        (("--log", "log.csv"), "nothing to train on or to test on"),
+        (("coat", "--log", "log.csv", "--test", "test.csv"), "nothing to train on or to test on"),
+        (("--data", "coat", "nowhere"), "nowhere: not the files of coat"),
+        (("--data", "kuairec", "nowhere", "--metric", "MRR@10"), "not the files of kuairec"),
+    ],
+)
+def test_people_without_exposure_bias_need_a_log_and_a_test(
+    given: tuple[str, ...], message: str, unveil: Command, tmp_path: Path
+) -> None:
+    assert message in unveil("reproduce", "unbiased", *given, "-o", tmp_path / "out").failure()
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_win_over_the_settings_of_known_data(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.ascii").touch()
+    options: dict[str, Any] = {"folder": tmp_path, "data": "coat", "output": tmp_path}
+    assert UnbiasedOptions(**options).settings().items() >= {"metric": "AUC", "sizes": [10, 30, 100]}.items()
+    own = UnbiasedOptions(**options, metric="NDCG@5", sizes="20", test="else.csv", min_rating=3.0).settings()
+    assert own.items() >= {"metric": "NDCG@5", "sizes": (20,), "test": "else.csv", "min_rating": 3.0}.items()

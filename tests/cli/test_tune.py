@@ -4,11 +4,13 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.cli.conftest import Command
 from tests.pages import faults
 from tests.run_folders import write_log
+from tests.runs.test_labelled import likes
 from tests.runs.tune.studies import command, space, write_space
 from tests.simulation.rated import rated
 from unveil.data.writers import write
@@ -229,3 +231,31 @@ def test_configs_add_up(tmp_path: Path) -> None:
     assert (again.severity, again.real_lengths, again.centre) == (2.0, True, 0.0)
     assert again.relevance["width"] == 3
     assert again.exposure == {}
+
+
+def test_labels_decide_and_are_no_test(unveil: Command, log: Path, tmp_path: Path) -> None:
+    """The best trial is that of the highest AUC on the labels; the page says whose users are spent."""
+    likes().write_csv(tmp_path / "slice.csv")
+    labelled = ("--validation", tmp_path / "slice.csv", "--set", "training.monitor=AUC")
+    asked = command(log, write_space(tmp_path), "--trials", 2, "--replicates", 1, "-o", tmp_path / "study", *labelled)
+    done = unveil(*asked)
+    assert done.code == 0, done.err
+    assert "80 rows of 40 users; do not report on these users" in done.out
+    study = json.loads((tmp_path / "study" / "study.json").read_text())
+    assert study["metric"] == "validation AUC"
+    assert "must not be reported on" in study["judging"]
+    assert "nothing may be reported on its users" in (tmp_path / "study" / "index.html").read_text()
+    assert 'labelled = "' in (tmp_path / "study" / "best.toml").read_text()
+    likes().with_columns(label=1 - pl.col("label")).write_csv(tmp_path / "slice.csv")
+    assert "the study began with" in unveil(*asked).failure()
+
+
+def test_a_leak_ends_a_search_before_it_begins(unveil: Command, log: Path, tmp_path: Path) -> None:
+    asked = command(log, write_space(tmp_path), "-o", tmp_path / "study", "--validation", log)
+    assert "own histories" in unveil(*asked).failure()
+    assert not (tmp_path / "study").exists()
+
+
+def test_labels_are_of_trainings(unveil: Command, log: Path, tmp_path: Path) -> None:
+    message = unveil("tune", log, "--space", "paper-exposure", "-o", tmp_path / "s", "--validation", log).failure()
+    assert "of trainings" in message

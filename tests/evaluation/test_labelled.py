@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
-from unveil.evaluation.labelled import Block, LabelledTest, evaluate, metrics
+from unveil.evaluation.labelled import Block, LabelledTest, evaluate, metrics, reliability
 
 
 class Fixed:
@@ -157,3 +157,33 @@ def test_repeated_rows_are_one_liked_if_it_was_liked_once() -> None:
     found = labelled(rows)
     assert found.label_R.tolist() == [True, False]
     assert len(found.item_R) == 2
+
+
+def test_reliability_by_hand() -> None:
+    """Two users, candidates with p = .5, .25, .25: the first likes the likeliest, the second both others."""
+    scores = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.9, 0.05, 0.05]]).log()
+    positive = torch.tensor([[1, 0, 0], [1, 0, 1], [1, 1, 1]]).bool()
+    block = Block(np.arange(3, dtype=np.int32), np.arange(3, dtype=np.int32), scores, positive, ~positive)
+    found = reliability([block])  # the third has no negative
+    assert found.predicted == pytest.approx((0.25, 0.5))
+    assert found.observed == pytest.approx((2 * 0.5 / 4, 1 / 2))
+    assert found.size == pytest.approx((1, 1))
+    assert found.error == pytest.approx(0)
+    other = torch.tensor([[0, 1, 0], [1, 0, 0], [1, 1, 1]]).bool()
+    wrong = Block(block.user_B, block.column_C, scores, other, ~other)
+    assert reliability([wrong]).error == pytest.approx((abs(2 - 1) + abs(0 - 1)) / 2)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_labels_drawn_from_the_softmax_are_calibrated(seed: int) -> None:
+    """One positive of each of 4,000 users, drawn with the probabilities that the scores promise."""
+    rng = np.random.default_rng(seed)
+    scores = rng.standard_normal((4000, 6)).astype(np.float32)
+    share = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    chosen = (share.cumsum(1) > rng.random((4000, 1))).argmax(1)
+    positive = torch.nn.functional.one_hot(torch.from_numpy(chosen), 6).bool()
+    rows = np.arange(4000, dtype=np.int32)
+    good = reliability([Block(rows, np.arange(6, dtype=np.int32), torch.from_numpy(scores), positive, ~positive)])
+    flat = reliability([Block(rows, np.arange(6, dtype=np.int32), 3 * torch.from_numpy(scores), positive, ~positive)])
+    assert good.error < 0.06 < flat.error

@@ -9,7 +9,7 @@ import pytest
 from unveil.errors import UnveilError
 from unveil.runs.workers import Processes
 from unveil.studies.engine import Answer, run, write
-from unveil.studies.unbiased import Unbiased
+from unveil.studies.unbiased import Unbiased, read_log, settings_of
 
 ITEMS, USERS = 40, 60
 TINY = ("model.width=8", "model.length=8", "training.epochs=2", "task.batch_size=16")
@@ -84,3 +84,66 @@ def test_the_page_groups_arms_by_their_tests(answer: Answer, tmp_path: Path) -> 
 def test_naive_is_needed(files: tuple[Path, Path, Path]) -> None:
     with pytest.raises(UnveilError, match="compared with naive"):
         study(files, estimators=("ease",))
+
+
+@pytest.fixture
+def coat(tmp_path: Path) -> Path:
+    """Matrices of ratings as Coat has them: each user rates 8 items of choice and 6 at random."""
+    rng, train, test = np.random.default_rng(1), np.zeros((40, 30), int), np.zeros((40, 30), int)
+    for user in range(40):
+        places = rng.permutation(30)
+        train[user, places[:8]] = rng.integers(1, 6, 8)
+        train[user, places[:3]] = 5
+        test[user, places[8:14]] = [1, 5, *rng.integers(1, 6, 4)]
+    (tmp_path / "coat").mkdir()
+    for name, matrix in (("train", train), ("test", test)):
+        np.savetxt(tmp_path / "coat" / f"{name}.ascii", matrix, fmt="%d")
+    return tmp_path / "coat"
+
+
+def test_coat_is_read_as_it_lies(coat: Path, tmp_path: Path) -> None:
+    known = settings_of("coat", coat)
+    assert known["metric"] == "AUC"
+    coat_study = Unbiased(**known | {"estimators": ("ease", "naive"), "replicates": 1, "changes": TINY, "sizes": (10,)})
+    log, whole = read_log(known["log"], known["min_rating"])
+    train, test = (np.loadtxt(coat / f"{name}.ascii", dtype=int) for name in ("train", "test"))
+    assert len(log) == (train >= 4).sum()
+    found = coat_study.read_test(log, whole)
+    rows = zip(log.users.raw(found.user_R), log.items.raw(found.item_R), found.label_R, strict=True)
+    for user, item, label in rows:
+        assert test[int(user), int(item)] > 0
+        assert label == (test[int(user), int(item)] >= 4)
+    answer = run(coat_study, tmp_path / "run", Processes(1))
+    assert len(answer.results.sample("ease", answer.study.headline)) > 10
+    write(answer, tmp_path / "page", ["unveil"])
+    assert "The log has no order" in (tmp_path / "page" / "README.md").read_text()
+
+
+def test_what_labels_are_depends_on_the_rating(coat: Path) -> None:
+    known = settings_of("coat", coat)
+    four, three = (Unbiased(**known | {"min_rating": rating, "sizes": (10,)}) for rating in (4.0, 3.0))
+    assert four.identity(four.open_data()) != three.identity(three.open_data())
+
+
+def test_folders_of_before_are_continued(files: tuple[Path, Path, Path]) -> None:
+    """A field that did not exist when they were begun is in no identity while it has its default."""
+    assert not {"min_rating", "ordered"} & study(files).identity(study(files).open_data()).keys()
+
+
+@pytest.mark.parametrize("name", ["kuairec", "kuairand", "coat"])
+def test_data_that_are_not_there_are_one_message(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnveilError, match=f"not the files of {name}"):
+        settings_of(name, tmp_path)
+    monkeypatch.setenv("UNVEIL_DATA", str(tmp_path / "home"))
+    with pytest.raises(UnveilError, match="home"):
+        settings_of(name, None)
+
+
+def test_either_layout_of_a_data_set_is_known(tmp_path: Path) -> None:
+    for name in ("log.csv", "observed_likes.csv", "observed_items.txt"):
+        (tmp_path / name).touch()
+    assert settings_of("kuairec", tmp_path) == {
+        "log": str(tmp_path / "log.csv"),
+        "test": str(tmp_path / "observed_likes.csv"),
+        "candidates": str(tmp_path / "observed_items.txt"),
+    }

@@ -1,8 +1,7 @@
 """`unveil evaluate|compare|report`: finished runs, their metrics and tests."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,9 +10,6 @@ from unveil.cli.results import print_comparison, print_evaluation
 from unveil.cli.terminal import bar, print_paragraphs, this_command, write_where_possible
 from unveil.errors import UnveilError
 from unveil.files import atomic_folder, check_free, check_new_file, write_whole
-
-if TYPE_CHECKING:
-    from unveil.evaluation.result import Evaluation
 
 
 def evaluate(
@@ -28,13 +24,13 @@ def evaluate(
 
     With --test, evaluate it on labels from elsewhere instead (everything seen, or shown at random); nothing is written.
     """
+    from unveil.runs.labelled import evaluate_labelled
     from unveil.runs.report_page import write_run_page
     from unveil.runs.run_folder import read_runs
     from unveil.runs.train import evaluate as evaluated
 
-    if test is None and (candidates is not None or seen != "error"):
-        raise UnveilError("--candidates and --seen are of a labelled test", hint="Name it with --test.")
-    evaluation = evaluated(run) if test is None else next(_labelled([run], test, candidates, seen))
+    _check_test(test, candidates, seen)
+    evaluation = evaluated(run) if test is None else evaluate_labelled(run, test, candidates=candidates, seen=seen)
     if json:
         typer.echo(evaluation.summary.write_json())
     else:
@@ -43,18 +39,9 @@ def evaluate(
         write_where_possible(lambda: write_run_page(read_runs([run])[0], this_command()), aside=json)
 
 
-def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: SeenRows) -> Iterator["Evaluation"]:
-    from unveil.runs.labelled import evaluate_labelled, read_test
-    from unveil.serving.recommender import Recommender
-
-    for place, run in enumerate(runs):
-        recommender = Recommender.load(run)
-        known = (recommender.users, recommender.items, recommender.sequences)
-        labels = read_test(test, *known, candidates=candidates, seen=seen)
-        if labels.skipped and not place:
-            skipped = ", ".join(f"{count:,} with {reason}" for reason, count in labels.skipped.items())
-            typer.echo(f"{test}: rows skipped: {skipped}", err=True)
-        yield evaluate_labelled(recommender, labels)
+def _check_test(test: str | None, candidates: Path | None, seen: SeenRows) -> None:
+    if test is None and (candidates is not None or seen != "error"):
+        raise UnveilError("--candidates and --seen are of a labelled test", hint="Name it with --test.")
 
 
 def compare(
@@ -72,13 +59,16 @@ def compare(
     """
     from unveil.evaluation.result import Evaluation
     from unveil.evaluation.result import compare as compared
+    from unveil.runs.labelled import evaluate_labelled
     from unveil.runs.report import ComparedRuns
     from unveil.runs.report_page import targets_caution, write_comparison
     from unveil.runs.run_folder import short_names
 
+    _check_test(test, candidates, seen)
     if output is not None:  # before any work is done
         _check_output(output, overwrite=overwrite)
-    read = map(Evaluation.read, runs) if test is None else _labelled(runs, test, candidates, seen)
+    how: Any = {"candidates": candidates, "seen": seen}
+    read = (Evaluation.read(run) if test is None else evaluate_labelled(run, test, **how) for run in runs)
     evaluations = dict(zip(short_names(runs), read, strict=True))
     comparison = compared(evaluations, alpha=alpha)
     if output is not None and output.suffix == ".csv":
@@ -113,18 +103,23 @@ def report(
     dial: Annotated[bool, option("Measure novelty against accuracy.", "--dial/--no-dial")] = True,
     alpha: Annotated[float, option("Level of significance.", min=0, max=1)] = 0.05,
     overwrite: Overwrite = False,
+    test: LabelledFile = None,
+    candidates: CandidatesFile = None,
+    seen: SeenRows = "error",
 ) -> None:
     """Compare runs on one page: metrics with intervals, tests, calibration, novelty, training, recommendations.
 
-    The runs must have been trained on the same log and evaluated on the same cases and negatives.
+    The runs must have been trained on the same log and evaluated on the same cases and negatives. With --test, labels
+    from elsewhere come first, before the held-out interactions.
     """
     from unveil.runs.report import Report, ReportOptions
     from unveil.runs.report_page import findings, write_report
     from unveil.runs.run_folder import read_runs
 
+    _check_test(test, candidates, seen)
     check_free(output, overwrite=overwrite, inputs=runs)
     named = [user.strip() for user in (users or "").split(",") if user.strip()]
-    options = ReportOptions(titles, title_ids, named, dial, alpha)
+    options = ReportOptions(titles, title_ids, named, dial, alpha, test, candidates, seen)
     with bar("evaluating the models") as progress:
         found = Report(read_runs(runs), options, progress)
     with atomic_folder(output, overwrite=overwrite) as draft:

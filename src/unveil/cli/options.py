@@ -72,6 +72,9 @@ CandidatesFile = Annotated[
 ]
 SeenRows = Annotated[Literal["error", "skip", "keep"], option("Test rows of items in the user's history.", panel=_TEST)]
 
+_SLICE = "A validation that is not held out of the log"
+_VALIDATION = "Labelled test that chooses epoch and settings by training.monitor; never report on its users."
+
 Jobs = Annotated[int | None, option("Worker processes; one per core by default.", panel=WORKERS, min=1)]
 EngineOption = Annotated[
     Literal["processes", "ray"], option("Processes of this machine, or a Ray cluster.", "--engine", panel=WORKERS)
@@ -176,6 +179,8 @@ class TrainingOptions:
     assignments: Assignments = None
     world: World = None
     seed: Annotated[int | None, option("Seed of everything random.")] = None
+    validation: Annotated[str | None, option(_VALIDATION, panel=_SLICE)] = None
+    validation_candidates: Annotated[Path | None, option("Items to rank there, one id a line.", panel=_SLICE)] = None
     device: Annotated[str | None, option("auto, cpu, cuda or mps.")] = None
 
     def experiment(self, log: LogOptions, begun: Path | None = None) -> "Experiment":
@@ -191,6 +196,8 @@ class TrainingOptions:
         changes = {f"data.{name}": value for name, value in log.settings().items()}
         changes |= {"model.name": self.model, "estimator.name": self.estimator, "data.world": self.world}
         changes |= {"training.seed": self.seed, "training.device": self.device}
+        candidates = self.validation_candidates
+        changes |= {"evaluation.candidates": candidates and str(candidates), "evaluation.labelled": self.validation}
         changes = {name: value for name, value in changes.items() if value is not None}
         changes |= dict(map(parsed, self.assignments or ()))
         network = None if begun is None else plain(read_config(begun).model)["name"]

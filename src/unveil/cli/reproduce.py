@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,6 +22,7 @@ from unveil.cli.options import (
     set_option,
 )
 from unveil.cli.terminal import print_paragraphs, run_study, this_command, until_stopped
+from unveil.errors import UnveilError
 from unveil.files import atomic_folder, check_free
 
 HELP = "The research questions of the paper, reproduced and compared with it; and others beyond it."
@@ -167,19 +168,29 @@ class RealOptions(RunOptions):
 class UnbiasedOptions(RunOptions):
     """A log, and a test without exposure bias."""
 
-    log: Annotated[str, _option("The log to train on.")]
-    test: Annotated[str, _option("Labelled test: user_id, item_id and, if known, label 0 or 1.")]
+    folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="Folder of --data, if not fetched.")] = None
+    data: Annotated[Literal["kuairec", "kuairand", "coat"] | None, _option("Known files and settings.")] = None
+    log: Annotated[str | None, _option("The log to train on.")] = None
+    test: Annotated[str | None, _option("Labelled test: user_id, item_id and, if known, label 0 or 1.")] = None
     candidates: Annotated[str | None, _option("Items to rank, one id a line; by default all.")] = None
-    metric: Annotated[str, _option("What arms are compared by: NDCG@k, Recall@k, MAP@k or AUC.")] = "NDCG@10"
+    min_rating: Annotated[float | None, _option("Ratings from which an item is liked, in log and test.")] = None
+    metric: Annotated[str | None, _option("NDCG@k, Recall@k, MAP@k or AUC; by default NDCG@10.")] = None
     preset: Annotated[str, _option(_PRESETS)] = "quick"
     replicates: Annotated[int, _option("Repeat everything random.", _SIZE)] = 3
     estimators: Annotated[str, _option("Baselines and estimators; bert4rec is naive BERT4Rec.", _SIZE)] = _UNBIASED
-    sizes: Annotated[str, _option("Users of a slice that runs are calibrated on.", _SIZE)] = "10,30,100,140"
+    sizes: Annotated[str | None, _option("Users of slices for calibration; by default 10,30,100,140.", _SIZE)] = None
 
     def settings(self) -> dict[str, Any]:
-        """Sizes are whole numbers; negatives there are none."""
-        fields = super().settings() | {"sizes": tuple(int(n) for n in numbers_in(self.sizes, "--sizes"))}
-        return {name: value for name, value in fields.items() if name != "negatives"}
+        """Those of the data set, then those that are given; negatives there are none."""
+        from unveil.studies.unbiased import settings_of
+
+        if self.data is None and (self.log is None or self.test is None or self.folder is not None):
+            raise UnveilError("nothing to train on or to test on", expected="--log and --test, or --data NAME DIR")
+        given = {name: value for name, value in super().settings().items() if value is not None}
+        if self.sizes is not None:
+            given["sizes"] = tuple(int(n) for n in numbers_in(self.sizes, "--sizes"))
+        known = {} if self.data is None else settings_of(self.data, self.folder)
+        return {name: value for name, value in (known | given).items() if name not in ("negatives", "data", "folder")}
 
 
 def rq1(*, options: StudyOptions, severity: Severity = 1.0) -> None:
@@ -257,7 +268,7 @@ def fig1(
 def unbiased(*, options: UnbiasedOptions) -> None:
     """What do corrections help or harm where the test is without exposure bias, and what does a small slice add?
 
-    KuaiRec: reproduce unbiased --log log.txt.gz --test observed_likes.csv.gz --candidates observed_items.txt
+    Known data: reproduce unbiased --data kuairec|kuairand|coat DIR. Any other: --log and --test.
     """
     from unveil.studies.unbiased import Unbiased
 

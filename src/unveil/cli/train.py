@@ -158,7 +158,7 @@ def _factorisation(
     from unveil.simulation.fit import fit_of
 
     for name, given in {**vars(training), "truth": truth}.items():
-        if given and name in ("model", "estimator", "world", "device", "preset", "truth"):
+        if given and name in ("model", "estimator", "world", "device", "preset", "truth", "validation"):
             problem = "this option is of trainings, and the space of a factorisation"
             hint = "Leave it out, or name a space with settings of trainings."
             raise UnveilError(problem, where=f"--{name}", hint=hint)

@@ -21,6 +21,9 @@ from unveil.errors import UnveilError
 from unveil.wording import quantity
 
 Mask = NDArray[np.bool_]
+Log = (
+    Any  # a path, the name of a data set, the URL of a database; or a frame of pandas or polars, which are not imported
+)
 
 #: Optional columns and their types; each is carried along where a log has it.
 OPTIONAL: Mapping[str, np.dtype[Any]] = {
@@ -61,7 +64,7 @@ class Interactions:
     @classmethod
     def read(
         cls,
-        source: str | Path,
+        source: Log,
         format: str | None = None,
         *,
         columns: Mapping[str, str] | None = None,
@@ -70,7 +73,8 @@ class Interactions:
         query: str | None = None,
         even_one: bool = False,
     ) -> Self:
-        """Read a log from a file, a packed folder, the name of a fetched data set, or a database URL with a `query`.
+        """Read a log from a file, a packed folder, the name of a fetched data set, a database URL with a `query`, or
+        a frame of pandas or polars with the same columns as a file.
 
         `format` is found by content where it is not named; `columns` names the file's own columns, e.g.
         `{"user": "customer", "time": "bought_at"}`; `time_unit` is s, ms, us, ns, iso or order. A log of one user or
@@ -165,6 +169,11 @@ class Interactions:
         for name, column in self.columns().items():
             yield name.encode()
             yield from (part.tobytes() for part in walked(column))
+
+
+def named_source(source: Log) -> str:
+    """What messages call it."""
+    return str(source) if isinstance(source, str | Path) else "the frame"
 
 
 def _compacted(index: Index, vocabulary: Vocabulary) -> tuple[Index, Vocabulary]:

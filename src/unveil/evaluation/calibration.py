@@ -58,7 +58,7 @@ def calibration(
     if len(cases) > most:
         cases = cases.some(np.sort(np.random.default_rng(seed).choice(len(cases), most, replace=False)))
     sure_C, hit_C, loss_C = (np.zeros(len(cases)) for _ in range(3))
-    fine_3F = np.zeros((3, _FINE))  # by log p of a case and an item: how many, how much they promise, how many came
+    fine_3F = np.zeros((3, _FINE))
     size = max(1, min(256, CELLS // sequences.n_items))
     with at_rest(scorer):
         for start in range(0, len(cases), size):
@@ -69,12 +69,16 @@ def calibration(
             sure_C[part] = best.values.exp().numpy()
             hit_C[part] = (best.indices == item_B).numpy()
             loss_C[part] = -log_p_BV.gather(1, item_B[:, None])[:, 0].numpy()
-            bin_BV = (-log_p_BV / _WIDTH).clamp(0, _FINE - 1).long()
-            for place, value_BV in enumerate((log_p_BV > -torch.inf, log_p_BV.exp())):
-                fine_3F[place] += torch.bincount(bin_BV.flatten(), value_BV.double().flatten(), _FINE).numpy()
-            fine_3F[2] += torch.bincount(bin_BV.gather(1, item_B[:, None])[:, 0], minlength=_FINE).numpy()
-    items = of_all(fine_3F[:, ::-1], len(cases))
+            fine_3F += fine_bins(log_p_BV, torch.zeros_like(log_p_BV).scatter(1, item_B[:, None], 1.0))
+    items = of_all(fine_3F, len(cases))
     return Calibration(of_first(sure_C, hit_C), items, float(loss_C.mean()), len(cases))
+
+
+def fine_bins(log_p_BV: Tensor, share_BV: Tensor) -> Floats:
+    """By log p of a case and an item, the least likely first: how many, how much they promise, how much came."""
+    bin_N = (_FINE - 1 - (-log_p_BV / _WIDTH).clamp(0, _FINE - 1).long()).flatten()
+    values = (log_p_BV > -torch.inf, log_p_BV.exp(), share_BV)
+    return np.stack([torch.bincount(bin_N, value.double().flatten(), _FINE).numpy() for value in values])
 
 
 def of_first(sure_C: Floats, hit_C: Floats) -> Reliability:

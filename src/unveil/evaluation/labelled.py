@@ -7,7 +7,7 @@ Shapes: R rows of the test, T users with a row, B users of a batch, C candidates
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Self
@@ -22,9 +22,11 @@ from unveil.data.indexing import UNKNOWN, Index, Vocabulary
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories
 from unveil.errors import UnveilError
+from unveil.evaluation.calibration import Reliability, fine_bins, of_all
 from unveil.evaluation.protocols import seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores
 from unveil.evaluation.result import Evaluation
+from unveil.models.base import Backbone
 from unveil.wording import quantity
 
 PROTOCOL = "labelled"
@@ -87,7 +89,8 @@ class LabelledTest:
                 "positives of the test are in the users' own histories",
                 where=where,
                 found=f"{quantity(len(leaks), 'row')}; the first: user {user}, item {item}",
-                hint="Train on a log without them (held-out interactions are in histories, too), or --seen skip.",
+                hint="Train on a log without them (held-out interactions are in histories, too), or --seen skip "
+                "(of a validation: --set evaluation.seen=skip).",
             )
         reasons = {
             "unknown user": user_R == UNKNOWN,
@@ -108,6 +111,11 @@ class LabelledTest:
         user_R, item_R, label_R = user_R[left_R][order], item_R[left_R][order], label_R[left_R][order]
         first_R = np.concatenate([[True], (np.diff(user_R) != 0) | (np.diff(item_R) != 0)])
         return cls(user_R[first_R], item_R[first_R], label_R[first_R], candidate_C, skipped)
+
+    def __str__(self) -> str:
+        found = f"{quantity(len(self.user_R), 'row')} of {quantity(len(np.unique(self.user_R)), 'user')}"
+        skipped = ", ".join(f"{count:,} with {reason}" for reason, count in self.skipped.items())
+        return f"{found}; rows skipped: {skipped}" if skipped else found
 
     @property
     def fingerprint(self) -> str:
@@ -135,7 +143,9 @@ class Block:
     negative_BC: Tensor
 
 
-def blocks(scorer: Scorer, sequences: Sequences, test: LabelledTest, length: int) -> Iterator[Block]:
+def blocks(
+    scorer: Scorer, sequences: Sequences, test: LabelledTest, length: int, device: str | torch.device = "cpu"
+) -> Iterator[Block]:
     """Scores of the candidates after each user's whole history.
 
     With candidates, those that are in no positive row and not in the history are negatives; else the rows of label 0.
@@ -154,7 +164,7 @@ def blocks(scorer: Scorer, sequences: Sequences, test: LabelledTest, length: int
         seen_B = sequences.length_U[user_B]
         with at_rest(scorer):
             tokens = histories(sequences, user_B, seen_B, length)
-            scores_BV = checked_scores(scorer, tokens, sequences.n_items).float().cpu()
+            scores_BV = checked_scores(scorer, tokens.to(device), sequences.n_items).float().cpu()
         positive_BC = np.zeros((len(user_B), len(column_C)), bool)
         positive_BC[cell] = test.label_R[rows]
         if test.candidate_C is None:
@@ -230,6 +240,46 @@ def evaluate(
         hint = "Name more candidates, or rows with label 0."
         raise UnveilError("no user of the test has both a positive and a negative", hint=hint)
     return Evaluation.of(frame, {}, test.fingerprint, seed=seed)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledValidation:
+    """A labelled test that decides when to stop, or which settings are best: then its users are no test any more.
+
+    The mean over users of `monitor`, after the histories of `sequences`, which hold no held-out interaction.
+    """
+
+    test: LabelledTest
+    sequences: Sequences
+    monitor: str
+
+    def __post_init__(self) -> None:
+        check_metric(self.monitor)
+
+    def __str__(self) -> str:
+        return f"validation {self.test}; do not report on these users"
+
+    def __call__(self, scorer: Backbone) -> float:
+        device, k = next(scorer.parameters()).device, int(self.monitor.partition("@")[2] or 1)
+        scored = blocks(scorer, self.sequences, self.test, scorer.config.length, device)
+        return float(np.concatenate([metrics(block, [k])[1][self.monitor] for block in scored]).mean())
+
+
+def reliability(scored: Iterable[Block]) -> Reliability:
+    """What the scores promise of the labels, and what came: n_u users' positives, y_ui whether i is one of them.
+
+    p_u(i), the softmax of the scores over the candidates of u, promises that i is a positive of u drawn at random,
+    which it is with probability y_ui / n_u. Users without positives or negatives are left out.
+    """
+    found, users = list[Floats](), 0
+    for block in scored:
+        n_B = block.positive_BC.sum(1)
+        valid_B = (n_B > 0) & block.negative_BC.any(1)
+        compete_BC = (block.positive_BC | block.negative_BC)[valid_B]
+        log_p_BC = block.scores_BC[valid_B].masked_fill(~compete_BC, -torch.inf).log_softmax(dim=1)
+        found.append(fine_bins(log_p_BC, block.positive_BC[valid_B] / n_B[valid_B, None]))
+        users += int(valid_B.sum())
+    return of_all(np.sum(found, axis=0), users)
 
 
 def _compared(block: Block, row_P: NDArray[Any], place_P: NDArray[Any], score_P: Tensor) -> tuple[Any, Any]:

@@ -35,8 +35,11 @@ class DataConfig(LogSource):
     def load(self) -> Interactions:
         """As of any log, without the rows that a random policy showed: they are a test without exposure bias."""
         log = super().load()
-        if log.randomised is None or log.histories() is not None or not log.randomised.any() or log.randomised.all():
+        if log.randomised is None or not log.randomised.any() or log.randomised.all():
             return log
+        if log.histories() is not None:
+            hint = "Pack the rows of the standard policy alone, and name the others with --test."
+            raise UnveilError("a packed log holds rows shown at random (is_rand)", where=self.log, hint=hint)
         random = f"{self.log}: {quantity(int(log.randomised.sum()), 'row')} shown at random (is_rand)"
         warn(f"{random}, left out of training. Test on them: unveil evaluate RUN --test {self.log}", UnveilWarning, 2)
         return log.where(~log.randomised).compact()
@@ -72,12 +75,18 @@ class EvaluationConfig:
     seed: int = 0  # of the negatives: the same for all runs that are to be compared
     exclude_seen: bool = True  # items of the context do not compete; switch off where users come back to items
     validation: str = "full"  # the ranking that decides when to stop: full, uniform-N or popular-N
+    labelled: str | None = None  # a labelled test that decides instead; training.monitor is its metric
+    candidates: str | None = None  # of it: a file of the items that are ranked, one id a line
+    seen: Literal["error", "skip", "keep"] = "error"  # its rows of items in the user's history
 
     def __post_init__(self) -> None:
         check_ranges(self, "evaluation", uniform="0 or more", popular="0 or more", seed="0 or more")
         if not re.fullmatch(r"full|(uniform|popular)-[1-9]\d*", self.validation):
             expected, found = "full, uniform-N or popular-N with a number N", self.validation
             raise UnveilError("no such ranking", where="evaluation.validation", found=found, expected=expected)
+        if self.labelled is None and (self.candidates is not None or self.seen != "error"):
+            hint = "Name it: --validation FILE."
+            raise UnveilError("candidates and seen are of a labelled validation", where="evaluation", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -11,54 +11,97 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+from warnings import warn
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unveil.data.fetch import located
 from unveil.data.indexing import Vocabulary
-from unveil.data.interactions import Interactions, Sequences
-from unveil.errors import UnveilError
+from unveil.data.interactions import Interactions, Log, Sequences, named_source
+from unveil.data.splits import Split
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation import slice_calibration
-from unveil.evaluation.labelled import LabelledTest, blocks, check_metric, evaluate
+from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
+from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
 from unveil.models.base import Backbone
 from unveil.models.baselines import Popularity
+from unveil.runs.config import Experiment
 from unveil.serving.model_files import write_calibration
 from unveil.serving.recommendations import read_ids
 from unveil.serving.recommender import Recommender, network_of
 
 #: What to do with test rows whose item is in the user's own history.
 Seen = Literal["error", "skip", "keep"]
+Ids = str | Path | Sequence[str]
+Scored = tuple[Scorer, Sequences, LabelledTest, int]
 
 
 def read_test(
-    source: str | Path,
+    source: Log,
     users: Vocabulary,
     items: Vocabulary,
     sequences: Sequences,
     *,
-    candidates: Path | None = None,
+    candidates: Ids | None = None,
     seen: Seen = "error",
+    min_rating: float | None = None,
 ) -> LabelledTest:
-    """A file of `user_id, item_id[, label]` in any format that a log may have; `candidates` has one item id a line.
+    """Rows of `user_id, item_id[, label]` in any format that a log may have; `candidates` are ids, or a file of them.
 
-    Of a log that says which rows a random policy showed (`is_rand`), those rows alone.
+    Of a log that says which rows a random policy showed (`is_rand`), those rows alone. With `min_rating` the labels are
+    whether ratings reach it.
     """
     log = Interactions.read(source, even_one=True)
     if log.randomised is not None:
         log = log.where(log.randomised)
-    named = None if candidates is None else read_ids(candidates, "item")
+    if min_rating is not None and log.rating is not None:
+        log = replace(log, clicked=log.rating >= min_rating)
+    if isinstance(candidates, str | Path):
+        candidates = read_ids(located(str(candidates)) or Path(candidates), "item")
     keep_seen = {"error": None, "skip": False, "keep": True}[seen]
-    return LabelledTest.of(log, users, items, sequences, candidates=named, keep_seen=keep_seen, where=source)
+    where = named_source(source)
+    return LabelledTest.of(log, users, items, sequences, candidates=candidates, keep_seen=keep_seen, where=where)
 
 
-def evaluate_labelled(recommender: Recommender, test: LabelledTest, ks: Sequence[int] = (10, 50)) -> Evaluation:
-    """The metrics of a recommender on a labelled test, and those of popularity on the same."""
-    sequences, length = recommender.sequences, recommender.length
-    popularity = evaluate(Popularity.fit(sequences), sequences, test, length, ks=ks)
-    found = evaluate(recommender.model, sequences, test, length, ks=ks)
-    return replace(found, popularity=popularity.summary)
+def evaluate_labelled(
+    run: Recommender | str | Path,
+    test: Log,
+    *,
+    candidates: Ids | None = None,
+    seen: Seen = "error",
+    ks: Sequence[int] = (10, 50),
+) -> Evaluation:
+    """The metrics of a run, or a recommender, on a labelled test, and those of popularity on the same.
+
+    `test` has `user_id`, `item_id` and, if known, `label` (1 liked or clicked): a file, a pandas or a polars frame.
+    """
+    scored = labelled_run(run, test, candidates=candidates, seen=seen)
+    return replace(evaluate(*scored, ks=ks), popularity=evaluate(Popularity.fit(scored[1]), *scored[1:], ks=ks).summary)
+
+
+def labelled_run(
+    run: Recommender | str | Path, test: Log, *, candidates: Ids | None = None, seen: Seen = "error"
+) -> Scored:
+    """What `evaluate` and `blocks` need: a model, the histories, the test, and how much of them the model reads."""
+    recommender = run if isinstance(run, Recommender) else Recommender.load(Path(run))
+    known = (recommender.users, recommender.items, recommender.sequences)
+    found = read_test(test, *known, candidates=candidates, seen=seen)
+    if found.skipped:
+        warn(f"{named_source(test)}: {found}", UnveilWarning, 3)
+    return recommender.model, recommender.sequences, found, recommender.length
+
+
+def labelled_validation(experiment: Experiment, log: Interactions, split: Split) -> LabelledValidation | None:
+    """The labelled test that decides in the place of held-out interactions, checked; None: they decide."""
+    config = experiment.evaluation
+    if config.labelled is None:
+        return None
+    test = read_test(config.labelled, log.users, log.items, split.whole, candidates=config.candidates, seen=config.seen)
+    evaluate(Popularity.fit(split.train), split.train, test, 1)  # an error where there is nothing to compare
+    return LabelledValidation(test, split.train, experiment.training.monitor)
 
 
 #: Sizes of slices for the curve; and how many users must be left to measure on.

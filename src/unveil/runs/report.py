@@ -16,11 +16,13 @@ from unveil.data.titles import named_items
 from unveil.errors import UnveilError
 from unveil.evaluation.calibration import Calibration, calibration
 from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.labelled import blocks, evaluate, reliability
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import Candidates, seen_cells
 from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
 from unveil.evaluation.statistics import bootstrap
-from unveil.models.baselines import LessPopular
+from unveil.models.baselines import LessPopular, Popularity
+from unveil.runs.labelled import Seen, labelled_run
 from unveil.runs.run_folder import NEGATIVES, Run, differing, read_split
 from unveil.serving.model_files import read_dial
 from unveil.serving.recommender import Recommender
@@ -195,6 +197,13 @@ class ComparedRuns:
     def order(self, protocol: str) -> list[str]:
         return sorted(self.names, key=lambda name: -self.row(name, protocol, "NDCG@10")["mean"])
 
+    def p(self, protocol: str) -> float:
+        """Corrected, of the difference in NDCG@10 between the first two."""
+        assert self.comparison is not None
+        first = self.order(protocol)[:2]
+        pair = pl.col("a").is_in(first) & pl.col("b").is_in(first)
+        return float(self.comparison.tests.filter(pair, protocol=protocol, metric="NDCG", k=10)["p_holm"][0])
+
 
 @dataclass(frozen=True)
 class ReportOptions:
@@ -205,6 +214,22 @@ class ReportOptions:
     users: Sequence[str] = ()
     dial: bool = True
     alpha: float = 0.05
+    test: str | None = None  # a labelled test, and how it is read
+    candidates: Path | None = None
+    seen: Seen = "error"
+
+
+class LabelledReport(ComparedRuns):
+    """Runs, and the popularity baseline, on a test that is not held out of the log."""
+
+    def __init__(self, runs: Sequence[Run], options: ReportOptions) -> None:
+        how: dict[str, Any] = {"candidates": options.candidates, "seen": options.seen}
+        scored = {run.name: labelled_run(run.folder, options.test, **how) for run in runs}
+        first, evaluations = scored[runs[0].name], {name: evaluate(*each) for name, each in scored.items()}
+        evaluations["popularity baseline"] = evaluate(Popularity.fit(first[1]), *first[1:])
+        super().__init__(evaluations, compare(evaluations, alpha=options.alpha))
+        self.source, self.test = options.test, first[2]
+        self.curves = {name: reliability(blocks(*each)) for name, each in scored.items()}
 
 
 class Report(ComparedRuns):
@@ -213,6 +238,7 @@ class Report(ComparedRuns):
     def __init__(self, runs: Sequence[Run], options: ReportOptions | None = None, progress: Progress | None = None):
         options, evaluations = options or ReportOptions(), {run.name: run.evaluation for run in runs}
         several = len(runs) > 1
+        self.labelled = LabelledReport(runs, options) if options.test is not None else None
         super().__init__(evaluations, compare(evaluations, alpha=options.alpha) if several else None)
         recommender, split = runs[0].model()
         self.runs, self.differing = runs, differing(runs)

@@ -11,6 +11,7 @@ import polars as pl
 from polars import selectors
 
 from unveil.data.readers.database import shown
+from unveil.evaluation.labelled import PROTOCOL
 from unveil.evaluation.result import label
 from unveil.files import versions, write_json, write_whole
 from unveil.propensity.weights import WeightDiagnostics
@@ -36,10 +37,12 @@ _LONGEST = 26
 
 def write_report(found: Report, folder: Path, command: Sequence[str]) -> None:
     """results.json, results.csv, tests.csv where there are several runs, index.html and figures/."""
-    summaries = (each.summary.select(pl.lit(name).alias("run"), pl.all()) for name, each in found.evaluations.items())
+    parts = [part for part in (found.labelled, found) if part is not None]
+    evaluations = [pair for part in parts for pair in part.evaluations.items()]
+    summaries = (each.summary.select(pl.lit(name).alias("run"), pl.all()) for name, each in evaluations)
     write_whole(folder / "results.csv", pl.concat(summaries).write_csv())
-    if found.comparison is not None:
-        write_whole(folder / "tests.csv", found.comparison.tests.write_csv())
+    if tests := [part.comparison.tests for part in parts if part.comparison is not None]:
+        write_whole(folder / "tests.csv", pl.concat(tests).write_csv())
     write_json(folder / "results.json", results(found, shlex.join(map(shown, command))))
     _write(found, folder / "index.html", command, file="tests.csv")
 
@@ -91,9 +94,21 @@ def results(found: Report, command: str) -> dict[str, Any]:
     def named(item: int) -> dict[str, str]:
         return {"item_id": found.ids[item], "title": found.titles[item]}
 
-    tests, floats = None if found.comparison is None else found.comparison.tests, selectors.float()
+    floats = selectors.float()
     finite = pl.when(floats.is_finite()).then(floats)  # an effect without spread is infinite, which JSON has not
+
+    def tests(part: ComparedRuns) -> list[dict[str, Any]] | None:
+        return None if part.comparison is None else part.comparison.tests.with_columns(finite).to_dicts()
+
+    labelled = found.labelled and {
+        "test": found.labelled.source,
+        "skipped": found.labelled.test.skipped,
+        "runs": {name: each.summary.to_dicts() for name, each in found.labelled.evaluations.items()},
+        "calibration": {name: asdict(each) for name, each in found.labelled.curves.items()},
+        "tests": tests(found.labelled),
+    }
     return {
+        **({"labelled": labelled} if labelled else {}),
         "report": 1,
         "command": command,
         "versions": versions(),
@@ -113,7 +128,7 @@ def results(found: Report, command: str) -> dict[str, Any]:
         "differing": found.differing,
         "slices": [asdict(each) for each in found.slices],
         "shared": found.shared,
-        "tests": None if tests is None else tests.with_columns(finite).to_dicts(),
+        "tests": tests(found),
         "examples": [
             {
                 **asdict(each),
@@ -128,17 +143,16 @@ def results(found: Report, command: str) -> dict[str, Any]:
 
 
 def _facts(found: ComparedRuns, file: str = "") -> dict[str, Any]:
-    orders = {protocol: found.order(protocol) for protocol in found.protocols}
-    ranked = [(name, found.row(name, "full", "NDCG@10")) for name in orders["full"]]
-    facts = {**vars(found), "found": found, "names": found.names, "label": label, "file": file}
+    orders, first = {protocol: found.order(protocol) for protocol in found.protocols}, found.protocols[0]
+    ranked = [(name, found.row(name, first, "NDCG@10")) for name in orders[first]]
+    labelled = found if found.protocols == [PROTOCOL] else None
+    facts = {"labelled": labelled, **vars(found), "found": found, "names": found.names, "label": label, "file": file}
     facts |= {"orders": orders, "ranked": ranked, "users": ranked[0][1]["n"], "several": found.comparison is not None}
-    facts["other_orders"] = [protocol for protocol, order in orders.items() if order != orders["full"]]
+    facts["other_orders"] = [protocol for protocol, order in orders.items() if order != orders[first]]
     if found.comparison is not None:
         tests, name = found.comparison.tests, pl.concat_str("metric", pl.lit("@"), "k")
         headlines = tests.filter(name.is_in(("NDCG@10", "Recall@10")) | (pl.col("protocol") == LISTS))
-        pair = pl.col("a").is_in(orders["full"][:2]) & pl.col("b").is_in(orders["full"][:2])
-        p = float(tests.filter((pl.col("protocol") == "full") & (name == "NDCG@10") & pair)["p_holm"][0])
-        facts |= {"p": p, "tests": len(tests), "headlines": headlines.rows(named=True)}
+        facts |= {"p": found.p(first), "tests": len(tests), "headlines": headlines.rows(named=True)}
     return facts | _report_facts(found) if isinstance(found, Report) else facts
 
 
@@ -180,7 +194,8 @@ def at_novelty(points: Sequence[Point], surprise: float) -> float | None:
 def _result_parts(found: ComparedRuns) -> dict[str, Any]:
     several = found.comparison is not None
     dots = {f"dots-{protocol}": _dots(found, protocol) for protocol in found.protocols if several}
-    return {f"table-{of}": _table(found, of) for of in (*(found.protocols if several else ()), LISTS)} | dots
+    lists = (LISTS,) if _metrics(found, LISTS) else ()
+    return {f"table-{of}": _table(found, of) for of in (*(found.protocols if several else ()), *lists)} | dots
 
 
 def _metrics(found: ComparedRuns, protocol: str) -> list[str]:
@@ -222,6 +237,11 @@ def _dots(found: ComparedRuns, protocol: str) -> Figure:
 
 def _report_parts(found: Report) -> dict[str, Any]:
     parts: dict[str, Any] = _dial_figures(found.dials) if all(found.dials.values()) else {}
+    if found.labelled is not None:
+        bins = {name: (each.predicted, each.observed) for name, each in found.labelled.curves.items()}
+        axes = "predicted share, logarithmic", "share of the positives"
+        parts |= _result_parts(found.labelled)
+        parts["calibration-labelled"] = reliability_figure(bins, axes, "positive", "calibration-labelled")
     for nth, of in enumerate(dict.fromkeys(each.of for each in found.slices), 1):
         group = [each for each in found.slices if each.of == of]
         if len(group) > 1:

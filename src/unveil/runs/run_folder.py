@@ -32,6 +32,7 @@ from unveil.data.readers.database import shown
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.result import RULES, Evaluation, label
 from unveil.files import alone_in, check_free, check_idle, explained, versions, write_json, write_whole
 from unveil.report.prose import Prose
@@ -64,7 +65,7 @@ class Prepared:
     log: Interactions
     split: Split
     trainer: Trainer
-    validation: ValidationEvaluator
+    validation: ValidationEvaluator | LabelledValidation
     evaluator: Evaluator
     fingerprint: str  # of the log
     origin: str | None  # of the world, if there is one
@@ -140,11 +141,13 @@ def check_same(folder: Path, experiment: Experiment, fingerprint: str, world: st
 
 
 def identity(experiment: Experiment) -> dict[str, Any]:
-    """All settings but those that do not change the numbers; the log is told by its content, not by its name."""
+    """All settings but those that do not change the numbers; logs are told by their content, not by their names."""
     tree = plain(experiment)
     for name in WHEREABOUTS:
         del tree["training"][name]
     del tree["data"]["log"]
+    for name in ("labelled", "candidates", "seen"):
+        del tree["evaluation"][name]
     tree["data"]["world"] = tree["data"]["world"] is not None
     return tree
 
@@ -188,7 +191,9 @@ def begin(folder: Path, run: Prepared, workers: int) -> dict[str, Any]:
         "weights": None if trainer.weights is None else asdict(trainer.weights),
         "parameters": trainer.model.n_parameters(),
     }
+    labelled = experiment.evaluation.labelled
     public = replace(experiment, data=replace(experiment.data, log=shown(experiment.data.log)))
+    public = replace(public, evaluation=replace(public.evaluation, labelled=labelled and shown(labelled)))
     write_json(folder / CONFIG, plain(public))
     write_json(folder / ABOUT, about)
     arrays = {"train_U": split.train.length_U}

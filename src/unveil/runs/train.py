@@ -18,6 +18,7 @@ from unveil.data.writers import write
 from unveil.errors import UnveilError, check_range
 from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import check_new_file, versions, write_whole
@@ -25,6 +26,7 @@ from unveil.processes import threads
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs import run_folder
 from unveil.runs.config import Experiment, Tell
+from unveil.runs.labelled import labelled_validation
 from unveil.runs.workers import cores
 from unveil.serving import model_files
 from unveil.serving.exposure import exposure_table
@@ -60,7 +62,10 @@ def run(
         if group.broadcast(run_folder.is_finished(folder)):
             tell("finished   nothing is left to do: this is what the run gave")
             return run_folder.read_run(folder)
-        keep = Keep(folder, resume, identity={"log": found.fingerprint})
+        identity = {"log": found.fingerprint}
+        if isinstance(found.validation, LabelledValidation):
+            identity["validation"] = found.validation.test.fingerprint
+        keep = Keep(folder, resume, identity=identity)
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
         evaluation = found.evaluator.beside_popularity(trainer.model)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
@@ -101,21 +106,27 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
     world = world_of(experiment, log)
     trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
-    validation, evaluator = _evaluators(split, experiment, group)
+    if (labelled := labelled_validation(experiment, log, split)) is not None:
+        tell(str(labelled))
+    validation, evaluator = _evaluators(split, experiment, labelled, group)
     fingerprint, origin = log.fingerprint(), origin_of(world)
     agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
     group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **run_folder.identity(experiment)})
     return run_folder.Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
 
 
-def _evaluators(split: Split, experiment: Experiment, group: ProcessGroup) -> tuple[ValidationEvaluator, Evaluator]:
+def _evaluators(
+    split: Split, experiment: Experiment, labelled: LabelledValidation | None, group: ProcessGroup
+) -> tuple[ValidationEvaluator | LabelledValidation, Evaluator]:
     """What decides when to stop, and the test cases with their negatives; the group shares the work of both."""
     config = experiment.evaluation
     shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed}
+    drawn: dict[str, Any] = {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
+    test = replace(Evaluator.of(split.test, split.whole, split.train, **drawn, **shared), sharing=group)
+    if labelled is not None:
+        return labelled, test
     validation = validation_of(split, experiment, protocol=config.validation, **shared)
-    shared |= {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
-    test = Evaluator.of(split.test, split.whole, split.train, **shared)
-    return replace(validation, evaluator=replace(validation.evaluator, sharing=group)), replace(test, sharing=group)
+    return replace(validation, evaluator=replace(validation.evaluator, sharing=group)), test
 
 
 def world_of(experiment: Experiment, log: Interactions) -> World | None:

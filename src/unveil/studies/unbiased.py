@@ -1,8 +1,10 @@
 """Real people: what do corrections help or harm where the test is without exposure bias, and what does a slice add?"""
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,6 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from unveil.data.fetch import data_home
+from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError
@@ -63,12 +67,15 @@ class Unbiased(Study):
     name: ClassVar[str] = "unbiased"
     title: ClassVar[str] = "What helps, and what harms, where there is no exposure bias?"
     template: ClassVar[str] = "unbiased.md.j2"
-    extent: ClassVar[frozenset[str]] = frozenset({"log", "test", "candidates", "replicates", "estimators"})
+    extent: ClassVar[frozenset[str]] = frozenset({"log", "test", "candidates", "replicates", "estimators", "ordered"})
+    defaults: ClassVar[Mapping[str, Any]] = {"min_rating": None}
     results_type: ClassVar[type[Results]] = ByUser
     log: str
     test: str
     candidates: str | None = None
     metric: str = "NDCG@10"
+    min_rating: float | None = None  # ratings from which an item is liked, in the log and in the test
+    ordered: bool = True  # whether the log says in which order things happened
     replicates: AtLeastOne = 3
     estimators: tuple[str, ...] = (*BASELINES, BASE, "bert4rec", "ips", "itps", "logit-adjustment", "wmf-distilled")
     sizes: tuple[AtLeastOne, ...] = (10, 30, 100, 140)  # users of a slice
@@ -99,17 +106,18 @@ class Unbiased(Study):
 
     def open_data(self) -> Source:
         """The log and the test, read before any training."""
-        log = Interactions.read(self.log)
-        test = read_test(self.test, log.users, log.items, Sequences.of(log), candidates=self._candidates, seen="skip")
+        log, whole = read_log(self.log, self.min_rating)
+        test = self.read_test(log, whole)
         own, other = self.halves(test, log)
         if not len(own) or not len(other):
             raise UnveilError("too few users for two halves", where=self.test, found=len(own) + len(other))
         about = f"{log}; test {quantity(len(own), 'user')} for slices and {quantity(len(other), 'user')} to report"
         return Source("", log.fingerprint() + test.fingerprint, about)
 
-    @property
-    def _candidates(self) -> Path | None:
-        return None if self.candidates is None else Path(self.candidates)
+    def read_test(self, log: Interactions, whole: Sequences) -> LabelledTest:
+        """Without the rows of what users have in their histories."""
+        how: Any = {"candidates": self.candidates, "seen": "skip", "min_rating": self.min_rating}
+        return read_test(self.test, log.users, log.items, whole, **how)
 
     def halves(self, test: LabelledTest, log: Interactions) -> tuple[NDArray[Any], NDArray[Any]]:
         """Users of half A, who give slices, and of half B, who are reported: by the first byte of SHA-256 of the id."""
@@ -145,7 +153,7 @@ class Unbiased(Study):
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Fit an arm, and evaluate it on half B: as it is, with controls, and calibrated on slices of half A."""
         arm, replicate = cell.at["estimator"], cell.at["replicate"]
-        log, whole = read_log(self.log)
+        log, whole = read_log(self.log, self.min_rating)
         if arm in BASELINES:
             scorer, length, vectors = BASELINES[arm](whole), _WHOLE_HISTORY, None
         else:
@@ -153,7 +161,7 @@ class Unbiased(Study):
             trainer = prepare(split.train, recipe, log=log)
             trainer.fit(validation_of(split, recipe), watch=TrainingShare(context.on_progress))
             scorer, length, vectors = trainer.model, recipe.model.length, vectors_of(trainer.model)
-        test = read_test(self.test, log.users, log.items, whole, candidates=self._candidates, seen="skip")
+        test = self.read_test(log, whole)
         part = Slice.of(list(blocks(scorer, whole, test, length)), item_features(whole), vectors)
         own, other = (np.isin(part.user_T, half) for half in self.halves(test, log))
         reported, rng = part.some(other), np.random.default_rng([self.seed, replicate])
@@ -207,8 +215,20 @@ class Unbiased(Study):
         return {"means": Figures([tables.dots_figure(answer.results, self.headline, Published.real(None))])}
 
 
+def settings_of(name: str, folder: Path | None) -> dict[str, Any]:
+    """Files and settings of known data (unbiased.toml); without a folder, of the one that `unveil data fetch` makes."""
+    known = tomllib.loads(files("unveil.studies").joinpath("unbiased.toml").read_text(encoding="utf-8"))[name]
+    folder = data_home() / known["home"] if folder is None else folder
+    for each in known["files"]:
+        if all((folder / file).is_file() for file in each.values()):
+            return {**known.get("settings", {}), **{role: str(folder / file) for role, file in each.items()}}
+    expected = ", or ".join(", ".join(each.values()) for each in known["files"])
+    hint = "Name their folder after --data."
+    raise UnveilError(f"not the files of {name}", where=folder, expected=expected, hint=hint)
+
+
 @lru_cache(maxsize=1)
-def read_log(path: str) -> tuple[Interactions, Sequences]:
+def read_log(path: str, min_rating: float | None = None) -> tuple[Interactions, Sequences]:
     """Read once in a process."""
-    log = Interactions.read(path)
+    log = Filters(min_rating)(Interactions.read(path))
     return log, Sequences.of(log)

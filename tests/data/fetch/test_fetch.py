@@ -4,14 +4,18 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.data.fetch.archives import tar_of, zip_of
 from tests.data.fetch.server import Served, Server
 from unveil.data.fetch import CATALOGUE, Dataset, dataset, fetch, fetched, located, source_of
 from unveil.data.fetch.download import Retries, well_formed
+from unveil.data.fetch.recipes import RECIPES
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.readers.base import FORMATS
 from unveil.errors import UnveilError
+from unveil.runs.labelled import read_test
 
 QUICK = Retries(timeout=5, tries=2, pause=0.0)
 RATINGS = b"1::1193::5::978300760\n1::661::3::978302109\n"
@@ -174,7 +178,7 @@ def test_only_a_checksum_makes_up_for_a_certificate() -> None:
 
 
 def test_the_catalogue_is_complete() -> None:
-    names = ["ml-100k", "ml-1m", "ml-20m", "ml-25m", "ml-32m", "amazon-beauty", "kuairand-pure"]
+    names = ["ml-100k", "ml-1m", "ml-20m", "ml-25m", "ml-32m", "amazon-beauty", "kuairand-pure", "kuairec"]
     assert list(CATALOGUE) == names
 
 
@@ -191,3 +195,71 @@ def test_every_entry_is_in_order(entry: Dataset) -> None:
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_every_format_can_be_read(entry: Dataset) -> None:
     assert entry.format in list(FORMATS)
+
+
+def matrix(rows: list[tuple[int, int, str, float]]) -> bytes:
+    """A matrix of KuaiRec, with the columns as published."""
+    head = "user_id,video_id,play_duration,video_duration,time,date,timestamp,watch_ratio"
+    lines = [f"{user},{video},1,1,2020-07-05 00:08:23.438,20200705,{at},{ratio}" for user, video, at, ratio in rows]
+    return "\n".join([head, *lines, ""]).encode()
+
+
+BIG = [
+    (0, 10, "1593878905.5", 2.5),
+    (0, 11, "1593878903.25", 2.0),
+    (0, 12, "1593878904.0", 1.99),  # watched for too short
+    (1, 20, "1593878906.0", 3.0),  # a video of the small matrix, but its user is none of it
+    (2, 20, "1593878907.0", 3.0),  # a user and a video of the small matrix, whether seen there or not
+    (2, 11, "1593878902.0", 9.0),
+    (1, 11, "", 9.0),  # nobody knows when
+]
+SMALL = [(2, 21, "", 2.0), (3, 20, "1593878901.0", 5.0), (3, 21, "1593878901.5", 0.1)]
+
+
+def kuairec(big: bytes, small: bytes) -> bytes:
+    return zip_of({"KuaiRec 2.0/data/big_matrix.csv": big, "KuaiRec 2.0/data/small_matrix.csv": small})
+
+
+def test_kuairec_becomes_a_log_and_a_test(server: Server, home: Path) -> None:
+    log = fetch(served(server, "kuairec", kuairec(matrix(BIG), matrix(SMALL))), terms_accepted=True)
+    assert log == located("kuairec") == home / "kuairec" / "log.csv"
+    rows = pl.read_csv(log).rows()
+    assert rows == [(2, 11, 1593878902.0), (0, 11, 1593878903.25), (0, 10, 1593878905.5), (1, 20, 1593878906.0)]
+    likes, items = located("kuairec/observed_likes.csv"), located("kuairec/observed_items.txt")
+    assert likes is not None
+    assert items is not None
+    assert likes.read_text() == "user_id,item_id\n2,21\n3,20\n"
+    assert items.read_text() == "20\n21\n"
+
+
+def test_what_kuairec_became_is_read_by_name(server: Server, home: Path) -> None:
+    """Of the likes, only those of users and videos of the log are left."""
+    fetch(
+        served(server, "kuairec", kuairec(matrix([*BIG, (1, 21, "1593878909.0", 3.0)]), matrix(SMALL))),
+        terms_accepted=True,
+    )
+    log = Interactions.read("kuairec")
+    assert len(log) == 5
+    test = read_test(
+        "kuairec/observed_likes.csv", log.users, log.items, Sequences.of(log), candidates="kuairec/observed_items.txt"
+    )
+    assert test.skipped == {"unknown user": 1}
+    assert log.users.raw(test.user_R).to_list() == ["2"]
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        zip_of({"KuaiRec 2.0/data/big_matrix.csv": matrix(BIG)}),
+        kuairec(matrix(BIG), b"user_id,video_id\n1,2\n"),
+        kuairec(matrix(BIG), matrix(SMALL).replace(b"5.0", b"much")),
+    ],
+    ids=["no small matrix", "no columns", "no number"],
+)
+def test_another_archive_is_not_kuairec(server: Server, home: Path, packed: bytes) -> None:
+    assert "not the files of KuaiRec" in refusal(served(server, "kuairec", packed))
+    assert list(home.iterdir()) == []
+
+
+def test_every_recipe_is_of_a_data_set() -> None:
+    assert set(RECIPES) <= set(CATALOGUE)

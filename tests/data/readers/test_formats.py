@@ -230,3 +230,22 @@ def test_blank_lines_around_a_header_are_passed_over(above: str, below: str, tim
     (tmp_path / "log.csv").write_text(above + lines[0] + "\n" + below + "\n".join(lines[1:]) + "\n", newline="")
     log = Interactions.read(tmp_path / "log.csv")
     assert list(log.to_frame().select("user", "item").iter_rows()) == [row[:2] for row in rows]
+
+
+def test_a_matrix_of_ratings(tmp_path: Path) -> None:
+    """As Coat is published: a line a user, a column an item, 0 where nothing was rated; blank lines are no users."""
+    rating_UV = np.zeros((3, 12), int)
+    rating_UV[0, [2, 11]], rating_UV[2, 0] = (5, 1), 3
+    np.savetxt(tmp_path / "train.ascii", rating_UV, fmt="%d ")
+    (tmp_path / "train.ascii").write_text("\n" + (tmp_path / "train.ascii").read_text())
+    log = Interactions.read(tmp_path / "train.ascii")
+    assert log.to_frame().rows() == [("0", "2", 5.0), ("0", "11", 1.0), ("2", "0", 3.0)]
+    (tmp_path / "train.ascii").write_text(("0 " * 12 + "\n") * 2 + "0 " * 11)
+    with pytest.raises(UnveilError, match="row 3: rows of unequal length"):
+        Interactions.read(tmp_path / "train.ascii", "matrix")
+    (tmp_path / "train.ascii").write_text(("0 " * 12 + "\n") * 2)
+    with pytest.raises(UnveilError, match="no rows"):
+        Interactions.read(tmp_path / "train.ascii")
+    (tmp_path / "train.ascii").write_text("0 1 x\n")
+    with pytest.raises(UnveilError, match="not a number"):
+        Interactions.read(tmp_path / "train.ascii", "matrix")

@@ -19,6 +19,7 @@ from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.estimators.wmf import WMFDistilledRated
 from unveil.evaluation.evaluator import ValidationEvaluator, favourites_of
+from unveil.evaluation.labelled import LabelledValidation
 from unveil.propensity.positions import Position
 from unveil.runs.config import Experiment
 from unveil.runs.tune.subjects import Training, TrainingContext, training_rows
@@ -61,7 +62,7 @@ def test_by_type_there_is_no_way_to_a_test_case() -> None:
     hints = get_type_hints(TrainingContext)
     assert {hints[each.name] for each in fields(TrainingContext)} == {
         Sequences,
-        ValidationEvaluator,
+        ValidationEvaluator | LabelledValidation,
         Recipe,
         str,
         Interactions | None,
@@ -82,6 +83,7 @@ def test_nothing_that_is_held_knows_a_test_case(log: Interactions, on_disk: bool
     split = split_of(log)
     handed = TrainingContext.of(Training(EXPERIMENT), log, split, None)
     everything = list(held(handed))
+    assert isinstance(handed.validation, ValidationEvaluator)
     assert not [each for each in everything if isinstance(each, Split | Experiment)]
     assert [each for each in everything if isinstance(each, EvalCases)] == [handed.validation.evaluator.cases]
     last_U = split.whole.offset_U1[split.test.user_C + 1] - 1
@@ -194,7 +196,9 @@ def test_in_a_world_validation_can_ask_for_the_true_favourite() -> None:
     world = World.builtin(WorldSpec(users=20, items=12, steps=10))
     log = world.log(np.random.default_rng(0))
     split, world = split_of(log), world.aligned_with(log)
-    cases = TrainingContext.of(Training(EXPERIMENT, truth=True), log, split, world).validation.evaluator.cases
+    validation = TrainingContext.of(Training(EXPERIMENT, truth=True), log, split, world).validation
+    assert isinstance(validation, ValidationEvaluator)
+    cases = validation.evaluator.cases
     assert (cases.user_C == split.valid.user_C).all()
     assert (cases.item_C == favourites_of(world, split.valid.user_C, split.valid.step_C)).all()
     assert (cases.item_C != split.valid.item_C).any()

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from unveil.data.fetch.download import Part, Retries, Source, Watcher, check_room, digest, download, well_formed
+from unveil.data.fetch.recipes import RECIPES
 from unveil.errors import UnveilError, unknown
 from unveil.files import atomic_folder
 
@@ -183,6 +184,8 @@ def _install(entry: Dataset, source: Source, part: Part, folder: Path) -> None:
             }
             if not entry.packed:
                 part.path.replace(draft / entry.file)
+            if entry.name in RECIPES:  # the published files are no logs
+                RECIPES[entry.name](draft)
             if missing := [log for log in entry.logs if not (draft / log).is_file()]:
                 found = ", ".join(sorted(path.name for path in draft.iterdir())) or "nothing"
                 raise UnveilError("the log is not in the archive", where=source.url, found=found, expected=missing[0])

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
+import polars as pl
+
 from unveil.data.indexing import Vocabulary
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Log, named_source
 from unveil.data.readers.base import FORMATS, detect
 from unveil.data.readers.content import Content, unpacked
 from unveil.data.readers.database import is_url, read_query
-from unveil.data.readers.table import ReadOptions, Table, check_blank_ids, typed
+from unveil.data.readers.table import ReadOptions, Table, assign_roles, check_blank_ids, typed
 from unveil.errors import UnveilError
 
 #: Files that a data set's folder is known by.
@@ -23,9 +25,9 @@ PACKED = "packed.json"  # The file that a packed log is known by
 _OPTION = re.compile(r"--(?:[a-z]+-col|format|time-unit|encoding|query)\b")
 
 
-def read(source: str | Path, options: ReadOptions, *, even_one: bool = False) -> Interactions:
+def read(source: Log, options: ReadOptions, *, even_one: bool = False) -> Interactions:
     """The whole log, or one clear error; never a part of it. `even_one`: a single user or item will do."""
-    if os.path.exists(os.path.join(source, PACKED)):
+    if isinstance(source, str | Path) and os.path.exists(os.path.join(source, PACKED)):
         from unveil.data.packed import PackedLog
 
         if options != ReadOptions():
@@ -83,7 +85,11 @@ def convert_first(source: str | Path) -> Iterator[None]:
         ) from None
 
 
-def _table(source: str | Path, options: ReadOptions) -> Table:
+def _table(source: Log, options: ReadOptions) -> Table:
+    if not isinstance(source, str | Path):
+        frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame({n: list(source[n]) for n in source})
+        names = assign_roles(frame.columns, options.columns, named_source(source))
+        return Table(named_source(source), frame.select(**names), names)
     if isinstance(source, str) and is_url(source):
         return read_query(source, options)
     if options.query:

@@ -69,6 +69,31 @@ class SequenceLines(Words):
         return Likeness.SHAPE if numbers and len(lengths) > 1 and min(lengths) > 1 else Likeness.NO
 
 
+@FORMATS.register
+class RatingMatrix(Format):
+    """a matrix of ratings: a line a user, a column an item, both counted from 0; 0: not rated (Coat)"""
+
+    name = "matrix"
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """Many columns of whole numbers, most of them 0."""
+        rows = [_words(line) for line in content.head]
+        square = len(rows) > 1 and len(rows[0]) > 9 and len({len(row) for row in rows}) == 1
+        sparse = square and 2 * sum(row.count("0") for row in rows) > len(rows) * len(rows[0])
+        return Likeness.SHAPE if sparse and re.fullmatch(r"[\d \t]+", "".join(content.head)) else Likeness.NO
+
+    def read(self, content: Content, options: ReadOptions) -> Table:
+        lines = read_words(content, options)
+        wide = pl.col("words").list.len()
+        if len(odd := lines.filter(wide != wide.first())):
+            where, expected = f"{content.path}, row {odd['row'][0] + 1}", f"{len(lines['words'][0])} ratings"
+            raise UnveilError("rows of unequal length", where=where, found=len(odd["words"][0]), expected=expected)
+        cells = lines.select("row", user=pl.int_range(pl.len()), item=pl.int_ranges(wide), rating="words")
+        rated = cells.explode("item", "rating").filter(pl.col("rating") != "0")
+        names = {"user": "of the row", "item": "of the place", "rating": "of the ratings"}
+        return Table(content.path, rated.drop("row"), names, lambda row: int(rated["row"][row]) + 1)
+
+
 def read_words(content: Content, options: ReadOptions) -> pl.DataFrame:
     """`row` (the line, from 0) and `words` (between spaces or tabs) of each line that is not blank."""
     if options.columns:

@@ -16,12 +16,14 @@ from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.evaluator import ValidationEvaluator, true_cases
+from unveil.evaluation.labelled import LabelledValidation
 from unveil.files import write_json
 from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.impressions import training_impressions
 from unveil.registry import Registry
 from unveil.runs.config import Experiment, Tell, as_toml
+from unveil.runs.labelled import labelled_validation
 from unveil.runs.run_folder import identity, read_json
 from unveil.runs.train import origin_of, world_of
 from unveil.runs.tune.study import Replicate, Space
@@ -89,7 +91,7 @@ class TrainingContext:
     """Trains the replicates of trials. No test case can be reached; of the log only rows of the training part."""
 
     train: Sequences
-    validation: ValidationEvaluator
+    validation: ValidationEvaluator | LabelledValidation
     recipe: Recipe
     fingerprint: str
     logged: Interactions | None = None
@@ -102,19 +104,29 @@ class TrainingContext:
         """The last place that sees the whole split: what it gives holds no test case. `tried`: settings that vary."""
         config, recipe = training.experiment.evaluation, training.experiment.recipe
         if training.truth:
+            if config.labelled is not None:
+                raise UnveilError("two validations", found="--validation and --truth", expected="one of them")
             if world is None:
                 problem = "what users would have liked best is known in a world only"
                 hint = "Name the world that the log was drawn from with --world."
                 raise UnveilError(problem, where="--truth", hint=hint)
             split = replace(split, valid=true_cases(world, split.valid))
+        train = split.train.copied()
+        labelled = labelled_validation(training.experiment, log, split)
         how: dict[str, Any] = {"protocol": config.validation, "seed": config.seed}
-        validation = validation_of(split, recipe, **how, exclude_seen=config.exclude_seen and not training.truth)
-        evaluator = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
-        validation = replace(validation, evaluator=evaluator, of_interactions=not training.truth)
+        how["exclude_seen"] = config.exclude_seen and not training.truth
+        validation: ValidationEvaluator | LabelledValidation
+        if labelled is not None:
+            validation = replace(labelled, sequences=train)
+        else:
+            validation = validation_of(split, recipe, **how)
+            evaluator = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
+            validation = replace(validation, evaluator=evaluator, of_interactions=not training.truth)
         recorded = log.propensity is not None or log.position is not None
         needed = recorded or reads_log(recipe) or not {"estimator.name", "propensity.name"}.isdisjoint(tried)
         logged = training_rows(log, split.train) if needed else None
-        return cls(split.train.copied(), validation, recipe, log.fingerprint(), logged, world)
+        fingerprint = log.fingerprint() + ("" if labelled is None else labelled.test.fingerprint)
+        return cls(train, validation, recipe, fingerprint, logged, world)
 
     @property
     def origin(self) -> str | None:
@@ -122,6 +134,8 @@ class TrainingContext:
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
         """Build what a trial needs, to find errors before anything is trained, and say what it is."""
+        if isinstance(self.validation, LabelledValidation):
+            tell(str(self.validation))
         self.ready(self.recipe_of(settings), tell)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
@@ -139,8 +153,10 @@ class TrainingContext:
         return prepare(self.train, recipe, log=self.logged, world=self.world, tell=tell)
 
     def fit(self, recipe: Recipe, keep: Keep, watch: Watcher) -> Fitted:
-        evaluator = replace(self.validation.evaluator, length=recipe.model.length)
-        return self.ready(recipe).fit(replace(self.validation, evaluator=evaluator), keep=keep, watch=watch)
+        validation = self.validation
+        if isinstance(validation, ValidationEvaluator):
+            validation = replace(validation, evaluator=replace(validation.evaluator, length=recipe.model.length))
+        return self.ready(recipe).fit(validation, keep=keep, watch=watch)
 
     def replicate(self, settings: Mapping[str, Any], number: int, place: Path, report: Report) -> Replicate:
         recipe, keep = self.recipe_of(settings, number), Keep(place, resume=True, identity={"log": self.fingerprint})
