@@ -185,7 +185,7 @@ def test_everything_at_once(unveil: Command, finished: Finished, tmp_path: Path)
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert len(done.out.splitlines()) == 4
     assert "difference from torch" in done.out
-    assert "popularity stands in for exposure" in done.err
+    assert "these weights are 1 / popularity" in done.err
     assert content(finished.folder) == before
     assert pl.read_csv(tmp_path / "out" / "weights.csv")["weight"].mean() == pytest.approx(1)
     assert "the output is there already" in unveil(*asked).failure()

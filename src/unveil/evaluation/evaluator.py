@@ -85,10 +85,11 @@ class Evaluator:
         popular: int = 100,
         exclude_seen: bool = True,
         seed: int = 0,
+        sharing: Sharing | None = None,
     ) -> Self:
         numbers, count_V = {"uniform": uniform, "popular": popular, "seed": seed}, train.count_V
         candidates = Candidates.draw(cases, sequences, count_V, **numbers, exclude_seen=exclude_seen)
-        return cls(cases, sequences, candidates, count_V, length)
+        return cls(cases, sequences, candidates, count_V, length, sharing=sharing)
 
     def evaluate(
         self,

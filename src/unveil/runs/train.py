@@ -17,7 +17,7 @@ from unveil.data.splits import Split
 from unveil.data.writers import write
 from unveil.errors import UnveilError, check_range
 from unveil.estimators.base import blocks, estimator
-from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import check_new_file, versions, write_whole
@@ -101,21 +101,14 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
     world = world_of(experiment, log)
     trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
-    validation, evaluator = _evaluators(split, experiment, group)
+    shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed, "sharing": group}
+    validation = validation_of(split, experiment, protocol=config.validation, **shared)
+    shared |= {"uniform": experiment.evaluation.uniform, "popular": experiment.evaluation.popular}
+    evaluator = Evaluator.of(split.test, split.whole, split.train, length=experiment.model.length, **shared)
     fingerprint, origin = log.fingerprint(), origin_of(world)
     agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
     group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **run_folder.identity(experiment)})
     return run_folder.Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
-
-
-def _evaluators(split: Split, experiment: Experiment, group: ProcessGroup) -> tuple[ValidationEvaluator, Evaluator]:
-    """What decides when to stop, and the test cases with their negatives; the group shares the work of both."""
-    config = experiment.evaluation
-    shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed}
-    validation = validation_of(split, experiment, protocol=config.validation, **shared)
-    shared |= {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
-    test = Evaluator.of(split.test, split.whole, split.train, **shared)
-    return replace(validation, evaluator=replace(validation.evaluator, sharing=group)), replace(test, sharing=group)
 
 
 def world_of(experiment: Experiment, log: Interactions) -> World | None:
@@ -203,6 +196,7 @@ class WeightedLog:
     """Where the log with its weights is, and what the weights are like."""
 
     path: Path
+    trained_with: str  # the estimator of the run; another one than that of the weights if it has none
     estimator: str
     propensity: str
     by_proxy: bool
@@ -215,7 +209,7 @@ def export_weights(
     """Write the log of a run with two columns more: `weight`, of mean 1, and `part`.
 
     A row has a weight where the run trained on it. Its part is `train`; or `older`, where it lies before the events
-    that the model reads; or `held-out`; or `left`, where it was shown and not taken.
+    that the model reads; or `held-out`; or `left`, where it was shown and not clicked.
     """
     check_new_file(path, overwrite=overwrite)
     experiment = run_folder.read_config(run)
@@ -228,7 +222,8 @@ def export_weights(
     assert trainer.propensity is not None
     assert trainer.weights is not None
     write(log, path, beside=_columns(log, split, trainer, trainer.weights.mean))
-    return WeightedLog(path, trainer.estimator.name, trainer.propensity.name, trainer.by_proxy, trainer.weights)
+    own = str(experiment.recipe.estimator["name"])
+    return WeightedLog(path, own, trainer.estimator.name, trainer.propensity.name, trainer.by_proxy, trainer.weights)
 
 
 def _weighting(
