@@ -24,8 +24,8 @@ reasons     items of the history; × 1.50: the recommended item is 1.5 times as 
 _ITEMS, _LIMITS = "Items", "Limits"
 _NO_WEIGHTS = "the run was trained with {} and not with these weights: they are those of {}."
 _PROXY = (
-    "these weights are 1 / popularity, because the log does not say what was shown. Popularity is exposure × relevance, "
-    "so training with them also removes relevance: on real users who saw every item it did harm "
+    "these weights are 1 / popularity, because the log does not say what was shown. Popularity is exposure × "
+    "relevance, so training with them also removes relevance: on real users who saw every item it did harm "
     "(docs/results/unbiased/kuairec). Compare with training without weights before you use them."
 )
 RunArgument = Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")]
@@ -198,7 +198,7 @@ def serve(
     token = _token(token_file)
     settings = Settings(host, port, token, workers, watch or None, drain, limits=limits, hosts=allow_host or ())
     if not is_loopback(host) and token is None:
-        typer.echo(f"unveil: {host} can be reached by others, and no token is asked for.", err=True)
+        typer.echo(f"unveil: {host} can be reached by others, and no token is required.", err=True)
     run(runs, settings, _item_info(titles, title_ids, items))
 
 

@@ -215,7 +215,7 @@ def _half(train: Sequences, side: int) -> Sequences:
     return train.cut(np.zeros_like(stop_U), stop_U)
 
 
-#: Training events over which an item's mean is taken, evenly spread; fewer where a row of all items is long.
+#: Training events over which an item's mean is computed, evenly spread; fewer where a row of all items is long.
 _EVENTS, _CELLS = 1024, 1 << 24
 
 

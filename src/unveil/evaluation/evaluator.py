@@ -131,7 +131,7 @@ class Evaluator:
     def _columns(
         self, scorer: Scorer, protocols: Sequence[str], top: int, progress: Callable[[int], object] | None
     ) -> Columns:
-        """All columns that need scores, filled in batch by batch; laid out first, not to fragment the memory."""
+        """All columns that need scores, filled in batch by batch; allocated first, not to fragment the memory."""
         columns: Columns = {f"{protocol}:rank": np.zeros(len(self.cases), np.int64) for protocol in protocols}
         if top:
             columns |= {name: np.zeros(len(self.cases)) for name in self.case_metrics}

@@ -76,7 +76,7 @@ def run(
 
 
 def follow(experiment: Experiment, group: ProcessGroup) -> None:
-    """The same reading, training and evaluation as the leader's, with nothing told and nothing written."""
+    """The same reading, training and evaluation as the leader's, with nothing printed and nothing written."""
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         found.trainer.fit(found.validation, group=group)
@@ -85,7 +85,7 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
     """Read, split and build, and see that all of the group have the same. Negatives without a number are as many as
-    usual or, which is told, as many as there are for every case."""
+    usual or, which is printed, as many as there are for every case."""
     log = experiment.data.load()
     split = experiment.data.parts(log, tell)
     if split.whole.n_items < PLACES:
@@ -120,7 +120,7 @@ def world_of(experiment: Experiment, log: Interactions) -> World | None:
 
 
 def origin_of(world: World | None) -> str | None:
-    """What a world is told by, wherever its folder lies: a hash of where it comes from."""
+    """What identifies a world, wherever its folder lies: a hash of where it comes from."""
     if world is None:
         return None
     origin = {**world.origin, "severity": world.severity}

@@ -166,7 +166,7 @@ def _block(graph: Graph, name: str, block: Block, h_BLD: Value, bias: Value, *, 
 
 
 def _attention(graph: Graph, name: str, block: Block, x_BQD: Value, x_BLD: Value, bias: Value) -> Value:
-    """softmax(q kᵀ / √E + bias) v; the root is taken into the weights of q."""
+    """softmax(q kᵀ / √E + bias) v; the root is part of the weights of q."""
     D, H = block.config.width, block.config.heads
     scale = (D // H) ** -0.5
     q_BQD = graph.linear(x_BQD, f"{name}.query", block.query.weight * scale, block.query.bias * scale)

@@ -152,7 +152,7 @@ def factor(effect: float) -> str:
 def explained(
     recommender: Recommender, frame: pl.DataFrame, count: int, histories: Mapping[str, Index] | None = None
 ) -> pl.DataFrame:
-    """With the columns of `COLUMNS`, if reasons are asked for; `histories`, of item indices, are those of new users."""
+    """With the columns of `COLUMNS`, if reasons are requested; `histories`, of item indices, are those of new users."""
     if not count:
         return frame
     items, sequences = recommender.items, recommender.sequences

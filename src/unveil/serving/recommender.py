@@ -123,12 +123,12 @@ class Recommender:
         changes = {"estimator.name": estimator, **(overrides or {})}
         recipe = Recipe.preset(preset, network_in(changes)).changed(changes)
         split = leave_one_out(Sequences.of(log))
-        ready = prepare(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
-        for doubt in ready.warnings():
-            warn(doubt, UnveilWarning, stacklevel=2)
-        ready.fit(validation_of(split, recipe), watch=watch)
-        exposure = exposure_table(ready.propensity, split.whole, split.train)
-        return cls(ready.model, log.items, log.users, split.whole, recipe.model.length, exposure)
+        trainer = prepare(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
+        for warning in trainer.warnings():
+            warn(warning, UnveilWarning, stacklevel=2)
+        trainer.fit(validation_of(split, recipe), watch=watch)
+        exposure = exposure_table(trainer.propensity, split.whole, split.train)
+        return cls(trainer.model, log.items, log.users, split.whole, recipe.model.length, exposure)
 
     def __repr__(self) -> str:
         model = getattr(self.model, "name", type(self.model).__name__)

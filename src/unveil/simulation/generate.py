@@ -1,4 +1,4 @@
-"""Drawing a log from a world, block by block: Y = C · O · R; with ratings and impressions where asked for.
+"""Drawing a log from a world, block by block: Y = C · O · R; with ratings and impressions where requested.
 
 Shapes: S slots (all the user-step pairs of a world), B slots of one block, V items, N events, T interactions, U users.
 """

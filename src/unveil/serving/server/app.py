@@ -42,7 +42,7 @@ def create_app(service: InferenceService) -> FastAPI:
         response = Response(content, media_type=f"text/{kind}; charset=utf-8", headers=_HEADERS)
         app.router.routes.append(Route(f"/{path}", response, methods=["GET"]))
     for problem in (UnveilError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(problem, _refuse)
+        app.add_exception_handler(problem, _error_response)
     return app
 
 
@@ -113,7 +113,7 @@ def _json(content: BaseModel) -> Response:
     return Response(content.model_dump_json(), media_type="application/json")
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     status, problem, headers = 500, "something went wrong here; it has been logged", None
     if isinstance(error, UnveilError):
         status, problem = 422, str(error)
