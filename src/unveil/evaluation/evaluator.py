@@ -19,7 +19,7 @@ from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import CatalogueMetric, ListMetric, RankMetric, TruthMetric, metric, metrics_of
 from unveil.evaluation.protocols import FULL, Candidates, case_fingerprint, no_cells, seen_cells
-from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, rank_among, rank_among_all, top_items
+from unveil.evaluation.ranking import Scorer, checked_scores, evaluating, rank_among, rank_among_all, top_items
 from unveil.evaluation.result import Evaluation, column
 from unveil.models.baselines import Popularity
 from unveil.propensity.factors import Indices
@@ -119,7 +119,7 @@ class Evaluator:
         lists = {f"lists:{m.name}@{top}": m(top_CK, n_items) for m in metrics_of(CatalogueMetric)}
         return Evaluation.of(frame, lists, self.candidates.fingerprint(), resamples=resamples, seed=seed)
 
-    def beside_popularity(self, scorer: Scorer, resamples: int = 1000) -> Evaluation:
+    def with_popularity(self, scorer: Scorer, resamples: int = 1000) -> Evaluation:
         """The figures of a scorer with those of popularity on the same cases."""
         baseline = self.evaluate(Popularity(torch.from_numpy(self.count_V.astype(np.float32))), resamples=resamples)
         return replace(self.evaluate(scorer, resamples=resamples), popularity=baseline.summary)
@@ -137,7 +137,7 @@ class Evaluator:
             columns |= {name: np.zeros(len(self.cases)) for name in self.case_metrics}
             columns["top"] = np.zeros((len(self.cases), top), np.int32)
         done = 0
-        with at_rest(scorer):
+        with evaluating(scorer):
             for nth, case_B in enumerate(self._batches()):
                 if self.sharing is None or self.sharing.evaluates(nth):
                     for name, value_B in self._batch(scorer, case_B, protocols, top).items():

@@ -24,7 +24,7 @@ from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.protocols import seen_cells
-from unveil.evaluation.ranking import Scorer, at_rest, checked_scores
+from unveil.evaluation.ranking import Scorer, checked_scores, evaluating
 from unveil.evaluation.result import Evaluation
 from unveil.wording import quantity
 
@@ -157,7 +157,7 @@ def blocks(scorer: Scorer, sequences: Sequences, test: LabelledTest, length: int
         row_R = np.searchsorted(user_B, test.user_R[rows])
         cell = (row_R, place_V[test.item_R[rows]])
         seen_B = sequences.length_U[user_B]
-        with at_rest(scorer):
+        with evaluating(scorer):
             tokens = histories(sequences, user_B, seen_B, length)
             scores_BV = checked_scores(scorer, tokens, sequences.n_items).float().cpu()
         positive_BC = np.zeros((len(user_B), len(column_C)), bool)

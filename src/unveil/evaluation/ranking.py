@@ -27,7 +27,7 @@ class Scorer(Protocol):
 
 
 @contextmanager
-def at_rest(scorer: Scorer) -> Iterator[None]:
+def evaluating(scorer: Scorer) -> Iterator[None]:
     """No gradients and, in a network, no dropout while scores are computed; the mode is restored afterwards."""
     training = isinstance(scorer, nn.Module) and scorer.training
     if isinstance(scorer, nn.Module):

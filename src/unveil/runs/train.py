@@ -62,7 +62,7 @@ def run(
             return run_folder.read_run(folder)
         keep = Keep(folder, resume, identity={"log": found.fingerprint})
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
-        evaluation = found.evaluator.beside_popularity(trainer.model)
+        evaluation = found.evaluator.with_popularity(trainer.model)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
         length = experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
@@ -80,7 +80,7 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         found.trainer.fit(found.validation, group=group)
-        found.evaluator.beside_popularity(found.trainer.model, resamples=1)
+        found.evaluator.with_popularity(found.trainer.model, resamples=1)
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
@@ -133,7 +133,7 @@ def evaluate(folder: Path) -> Evaluation:
     split = run_folder.read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
-    evaluation = evaluator.beside_popularity(recommender.model)
+    evaluation = evaluator.with_popularity(recommender.model)
     evaluation.write(folder)
     return evaluation
 

@@ -22,7 +22,7 @@ from unveil.data.mapped import release
 from unveil.data.slots import tokens_of
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
+from unveil.evaluation.ranking import Scorer, checked_scores, evaluating, top_items
 from unveil.files import atomic_folder
 from unveil.models.base import Backbone
 from unveil.models.baselines import log_share
@@ -287,7 +287,7 @@ class Recommender:
 
     def scores(self, histories: Sequence[Index]) -> Tensor:
         token_BL = tokens_of(histories, len(self.items), self.length)
-        with at_rest(self.model):
+        with evaluating(self.model):
             return checked_scores(self.model, token_BL, len(self.items)).cpu()
 
     def _lists(
