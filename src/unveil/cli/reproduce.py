@@ -98,7 +98,7 @@ class StudyOptions(RunOptions):
     catalogue: Annotated[str, _option("Rank items of the drawn log (observed) or all (whole).", _WORLD)] = "observed"
     propensity: Annotated[str, _option("Propensity: true, noisy:SD, estimated, or a name.", _TRAINING)] = "true"
     clip: Annotated[float | None, _option("Clip θ from below; by default as the preset says.", _TRAINING)] = None
-    foresight: Annotated[float, _option("How far exposure follows relevance, in logits; 0: not at all.", _WORLD)] = 0.0
+    foresight: Annotated[float, _option("How strongly exposure follows relevance, in logits.", _WORLD)] = 0.0
     epoch_by: Annotated[str, _option("The best epoch is chosen by: truth, or interactions.", _TRAINING)] = "truth"
     stars: Annotated[bool, _option("Round the ratings of drawn logs to 1 … 5.", _WORLD, "--stars")] = False
     impressions: Annotated[float, _option("Share of impressions without a click that logs have.", _WORLD)] = 0.1
@@ -222,7 +222,7 @@ def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
 
 
 def recipe(*, options: RecipeOptions, severity: Severities = None) -> None:
-    """Does what the paper's recipe for real data (popularity^−exponent, popular negatives) reports as a gain hold?"""
+    """Is the gain by the paper's recipe for real data (popularity^−exponent, popular negatives) a true one?"""
     _run("recipe", "Recipe", options, *(severity or ALONG))
 
 
@@ -259,7 +259,7 @@ def fig1(
 
 
 def unbiased(*, options: UnbiasedOptions) -> None:
-    """What do corrections help or harm where the test is without exposure bias, and what does a small slice add?
+    """Which corrections help, and which harm, on a test without exposure bias? What does a small slice of it add?
 
     KuaiRec: reproduce unbiased --log log.txt.gz --test observed_likes.csv.gz --candidates observed_items.txt
     """

@@ -114,7 +114,7 @@ def rows(figures: WorldDescription) -> list[tuple[str, str]]:
         ("slots: users × the steps at which they are there", f"{figures.slots:,}"),
         ("severity p", f"{figures.severity:g}"),
         ("favourites: distinct items of highest γ, all users, last step", f"{figures.favourites:,}"),
-        ("  users who share the commonest", f"{figures.commonest_favourite:.1%}"),
+        ("  users who share the most common one", f"{figures.commonest_favourite:.1%}"),
         ("  of one user along the steps", f"{figures.favourites_of_a_user:.1f}"),
         *_spread_rows("relevance γ", figures.relevance),
         *_spread_rows("exposure θ", figures.exposure),
