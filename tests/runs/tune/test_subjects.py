@@ -129,7 +129,7 @@ def test_logged_propensities_of_training_events_are_kept() -> None:
     assert blank.time is not None
     assert not blank.time[others].any()
     recipe = objective(log).recipe.changed({"estimator.name": "itps", "propensity.name": "logged"})
-    weights, again = objective(log).trainer(recipe).weights, objective(log).ready(recipe).weights
+    weights, again = objective(log).trainer(recipe).weights, objective(log).trainer(recipe).weights
     assert weights is not None
     assert weights == again
 
