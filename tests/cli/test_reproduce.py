@@ -117,3 +117,8 @@ def test_what_fig1_refuses(arguments: list[str], message: str, data: Path, unvei
     failure = unveil("reproduce", "fig1", data / "ratings.dat", "-o", tmp_path / "fig1", *known, *arguments).failure()
     assert message in failure
     assert not (tmp_path / "fig1").exists()
+
+
+@pytest.mark.parametrize(("given", "kept"), [("truth", "truth"), ("interactions", "taken"), ("taken", "taken")])
+def test_epochs_chosen_by_interactions_are_stored_as_ever(given: str, kept: str) -> None:
+    assert BeyondOptions(output=Path("out"), epoch_by=given).settings()["epoch_by"] == kept
