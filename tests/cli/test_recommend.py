@@ -191,7 +191,9 @@ def test_everything_at_once(unveil: Command, finished: Finished, tmp_path: Path)
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert len(done.out.splitlines()) == 4
     assert "difference from torch" in done.out
-    assert "trained with naive and not with these weights: they are those of itps" in done.err
+    assert "not with these weights" not in done.err
+    others = unveil("export", finished.folder, "--weights", "--set", "estimator.name=ips", "-o", tmp_path / "ips")
+    assert "trained with itps and not with these weights: they are those of ips" in others.err
     assert "these weights are 1 / popularity" in done.err
     assert content(finished.folder) == before
     assert pl.read_csv(tmp_path / "out" / "weights.csv")["weight"].mean() == pytest.approx(1)
