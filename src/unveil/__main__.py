@@ -4,7 +4,7 @@ import sys
 
 
 def run() -> None:
-    """Load the commands, then run the one that was asked for."""
+    """Load the commands, then run the one that was named."""
     try:
         from unveil.cli.main import run as run_command
 

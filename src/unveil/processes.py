@@ -21,12 +21,12 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
-    """What is started inside never hears a Ctrl-C, not even while it begins: the one who starts it decides."""
+def ignoring_interrupts() -> Iterator[None]:
+    """Processes started inside ignore Ctrl-C from their first moment: the one who starts them decides."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # the first process would start it, and that ends the silence
+    resource_tracker.ensure_running()  # the first process would start it, and that unblocks the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

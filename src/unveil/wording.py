@@ -21,10 +21,10 @@ def some(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
-def cause_of_death(code: int | None) -> str:
+def exit_reason(code: int | None) -> str:
     """How a process ended, by its exit code as Python gives it: below 0 for signals.
 
-    >>> cause_of_death(-9), cause_of_death(-15), cause_of_death(3)
+    >>> exit_reason(-9), exit_reason(-15), exit_reason(3)
     ('killed, most likely for want of memory', 'signal 15', 'exit code 3')
     """
     if code == -9:  # SIGKILL: the system sends it when memory runs out

@@ -295,7 +295,7 @@ def labels(finished: Finished, folder: Path) -> Path:
     [
         ("user_id,item_id\n0000,{own}\n", None, "own histories"),
         ("user_id,item_id\nnobody,000\n", None, "no positive is left"),
-        ("user_id,item_id,label\n0000,{unseen},1\n", None, "all labels are alike"),
+        ("user_id,item_id,label\n0000,{unseen},0\n", None, "all labels are alike"),
         ("user_id,item_id\n", None, "no rows"),
         ("user_id,item_id\n0000,{unseen}\n", "{own}\n", "no positive is left"),
         ("user_id,item_id\n0000,{unseen}\n", "\n", "the file is empty"),

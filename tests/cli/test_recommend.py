@@ -125,6 +125,12 @@ def test_a_place_that_cannot_be_written_to(unveil: Command, finished: Finished, 
     assert "cannot write" in message
 
 
+def test_a_table_of_reasons_has_a_legend(unveil: Command, finished: Finished) -> None:
+    asked = ["recommend", finished.folder, "--history", "001,002", "-k", 1, "--reasons", 1]
+    assert "× 1.50: the recommended item is 1.5 times as likely" in unveil(*asked).out
+    assert len(unveil(*asked, "--as", "csv").out.splitlines()) == 2
+
+
 def test_reasons_novelty_and_conditions(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("item_id,kind\n" + "".join(f"0{n:02d},{'ab'[n % 2]}\n" for n in range(30)))
     asked = ["recommend", finished.folder, "--history", "001,002", "-k", 3, "--novelty", 0.5, "--reasons", 1]
@@ -185,7 +191,10 @@ def test_everything_at_once(unveil: Command, finished: Finished, tmp_path: Path)
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     assert len(done.out.splitlines()) == 4
     assert "difference from torch" in done.out
-    assert "popularity stands in for exposure" in done.err
+    assert "not with these weights" not in done.err
+    others = unveil("export", finished.folder, "--weights", "--set", "estimator.name=ips", "-o", tmp_path / "ips")
+    assert "trained with itps and not with these weights: they are those of ips" in others.err
+    assert "these weights are 1 / popularity" in done.err
     assert content(finished.folder) == before
     assert pl.read_csv(tmp_path / "out" / "weights.csv")["weight"].mean() == pytest.approx(1)
     assert "the output is there already" in unveil(*asked).failure()

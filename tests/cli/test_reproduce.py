@@ -144,3 +144,8 @@ def test_options_win_over_the_settings_of_known_data(tmp_path: Path) -> None:
     assert UnbiasedOptions(**options).settings().items() >= {"metric": "AUC", "sizes": [10, 30, 100]}.items()
     own = UnbiasedOptions(**options, metric="NDCG@5", sizes="20", test="else.csv", min_rating=3.0).settings()
     assert own.items() >= {"metric": "NDCG@5", "sizes": (20,), "test": "else.csv", "min_rating": 3.0}.items()
+
+
+@pytest.mark.parametrize(("given", "kept"), [("truth", "truth"), ("interactions", "taken"), ("taken", "taken")])
+def test_epochs_chosen_by_interactions_are_stored_as_ever(given: str, kept: str) -> None:
+    assert BeyondOptions(output=Path("out"), epoch_by=given).settings()["epoch_by"] == kept

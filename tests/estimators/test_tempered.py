@@ -17,7 +17,7 @@ from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, build, cloze_risk, events
-from unveil.estimators.corrected import CorrectedTempered, ExposureCorrected, borne_out, contrasts, most_likely
+from unveil.estimators.corrected import CorrectedTempered, ExposureCorrected, contrasts, most_likely, supported_share
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Naive
 from unveil.propensity.factors import Factors
@@ -71,7 +71,7 @@ def drawn(world: World, tau: float, seed: int = 0) -> Sequences:
 @pytest.mark.parametrize("tau", [0.0, 0.5, 1.0])
 def test_consistent_whatever_the_preferences(tau: float) -> None:
     world = random_world(users=1500)
-    assert borne_out(KnownTemporal(world), drawn(world, tau)) == pytest.approx(tau, abs=0.06)
+    assert supported_share(KnownTemporal(world), drawn(world, tau)) == pytest.approx(tau, abs=0.06)
 
 
 def test_exposure_that_keeps_still_bears_out_nothing() -> None:
@@ -86,13 +86,13 @@ def test_counts_are_not_judged_by_the_events_they_counted() -> None:
     world = random_world(users=300, items=60)
     train = drawn(world, 0.0)
     assert most_likely(contrasts(TemporalPopularity().fit(train), train)) > 0.5
-    assert borne_out(TemporalPopularity(), train) < 0.1
+    assert supported_share(TemporalPopularity(), train) < 0.1
 
 
 def test_the_propensity_that_was_given_stays_as_it_is() -> None:
     counted = TemporalPopularity().fit(TOY.train)
     before = counted(TOY.slots)
-    borne_out(counted, TOY.train)
+    supported_share(counted, TOY.train)
     assert torch.equal(counted(TOY.slots), before)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from unveil.data.interactions import Interactions, Sequences
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.labelled import Block, LabelledTest, evaluate, metrics, reliability
 
 
@@ -66,6 +66,15 @@ def test_a_case_by_hand() -> None:
 def test_labels_make_the_labelled_items_compete_alone() -> None:
     test = labelled({"user_id": ["b", "b"], "item_id": ["2", "4"], "label": [1, 0]})
     assert evaluate(Fixed([9, 1, 9, 0.5, 9]), SEQUENCES, test, 4).value("labelled", "AUC", 0) == 1
+
+
+def test_labels_of_1_alone_are_positives_without_labels() -> None:
+    rows: dict[str, list[Any]] = {"user_id": ["b", "b"], "item_id": ["2", "4"]}
+    with pytest.warns(UnveilWarning, match="all labels are 1: read as positives alone"):
+        found = labelled(rows | {"label": [1, 1]})
+    assert found.fingerprint == labelled(rows).fingerprint
+    score_V = [0.9, 0.1, 0.4, 0.3, 0.2]
+    assert evaluate(Fixed(score_V), SEQUENCES, found, 4).value("labelled", "AUC", 0) == 1 / 4
 
 
 def brute_force(scores: np.ndarray, positive: np.ndarray, negative: np.ndarray, k: int) -> dict[str, float]:
@@ -127,7 +136,7 @@ def test_a_positive_of_the_history_is_a_leak() -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "problem"),
     [
-        ({"user_id": ["b", "b"], "item_id": ["2", "4"], "label": [1, 1]}, {}, "all labels are alike"),
+        ({"user_id": ["b", "b"], "item_id": ["2", "4"], "label": [0, 0]}, {}, "all labels are alike"),
         ({"user_id": ["b"], "item_id": ["2"]}, {"candidates": ["3", "4"]}, "no positive is left"),
         ({"user_id": ["nobody"], "item_id": ["2"]}, {}, "no positive is left"),
     ],

@@ -193,7 +193,7 @@ def test_never_twice_never_barred_never_without_weight(seed: int, n: int) -> Non
     weight_V, barred_CV = rng.integers(0, 4, 14).astype(float), rng.random((9, 14)) < 0.3
     left = int(((weight_V > 0) & ~barred_CV).sum(axis=1).min())
     if left < n:
-        found = f"{quantity(n, 'negative')} asked for, {quantity(left, 'item')} to draw from"
+        found = f"{quantity(n, 'negative')} required, {quantity(left, 'item')} to draw from"
         with pytest.raises(UnveilError, match=f"more negatives than items.*{found}"):
             draw(weight_V, n, lambda part: barred_CV[part], 9, rng)
         return

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.models.bert4rec import COIN, add_dropped, dropout, keep_mask, realised_keep
+from unveil.models.bert4rec import LEVELS, add_dropped, dropout, keep_mask, realised_keep
 
 
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.25, 0.5, 0.9])
@@ -38,9 +38,9 @@ def test_neighbouring_coins_and_successive_masks_are_uncorrelated() -> None:
 @given(st.floats(0, 0.999999))
 def test_the_keep_probability_is_quantised_by_at_most_half_a_coin(p: float) -> None:
     keep = realised_keep(p)
-    assert keep * COIN == int(keep * COIN)
+    assert keep * LEVELS == int(keep * LEVELS)
     assert 0 < keep <= 1
-    assert abs(keep - (1 - p)) <= max(0.5, 1 - (1 - p) * COIN) / COIN + 1e-12
+    assert abs(keep - (1 - p)) <= max(0.5, 1 - (1 - p) * LEVELS) / LEVELS + 1e-12
 
 
 def test_a_seed_fixes_the_mask() -> None:

@@ -31,8 +31,8 @@ def test_a_bar_where_a_person_looks() -> None:
     bar.event(Advanced("n0", 0.5))
     task = bar.bar.tasks[0]
     assert task.total is not None
-    assert (task.completed, task.fields["told"]) == (Toy(0).cost * 0.5, "n0")
+    assert (task.completed, task.fields["note"]) == (Toy(0).cost * 0.5, "n0")
     bar.event(Done("n0", {}, 4.0, NOTES))
     assert (task.completed, task.description) == (Toy(0).cost, "2/3 trials")
-    assert task.fields["told"] == "best 0.3000 (trial 1)"
+    assert task.fields["note"] == "best 0.3000 (trial 1)"
     bar.stop()

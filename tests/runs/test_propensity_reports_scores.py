@@ -96,7 +96,7 @@ def test_what_is_known_of_events_alone_is_refused_before_anything_is_fitted(name
     fitted: list[str] = []
     with pytest.raises(UnveilError) as refused:
         score_all(TOY.world, TOY.log, ["popularity-static", name], tell=fitted.append)
-    told = f"--propensity: the propensity '{name}' is known of taken items alone, and scores are over all items."
+    told = f"--propensity: the propensity '{name}' is known for chosen items only, and scores are over all items."
     assert str(refused.value) == f"{told} Leave it out."
     assert not fitted
 

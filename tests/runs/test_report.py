@@ -102,7 +102,7 @@ def test_users_are_picked_by_how_far_the_lists_differ(pair: list[Path]) -> None:
 
 
 def test_slices_hold_every_case_and_agree_with_the_whole(found: Report) -> None:
-    for of in ("training events of the target", "events before it"):
+    for of in ("training events of the target", "length of the history"):
         parts = [each for each in found.slices if each.of == of]
         assert sum(each.cases for each in parts) == USERS
         whole = np.average([each.estimates[0][0] for each in parts], weights=[each.cases for each in parts])

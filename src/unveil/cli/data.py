@@ -128,7 +128,8 @@ def pack(
 ) -> None:
     """Pack a log that need not fit in memory: Parquet files, folders of them or patterns, in order of their names.
 
-    Memory grows with users and items, not with events, both here and in training.
+    Other formats have to be converted to Parquet first (`unveil data convert`). Memory grows with users and items, not
+    with events, both here and in training.
     """
     from unveil.data.packed import PackedLog
     from unveil.data.packed import pack as packed

@@ -205,12 +205,12 @@ class TrainingOptions:
 
 
 FITS = (
-    "How worlds are fitted: posterior (a draw that keeps what is personal, and so what is not sure), regularised (the "
-    "one that predicts best, which is smoother) or paper (as the authors did: no biases, no penalty)."
+    "How worlds are fitted: posterior (a draw, which keeps the differences between users), regularised (predicts best, "
+    "but is smoother) or paper (as the authors did: no biases, no penalty)."
 )
 CHOICES = (
     "rational_exposed (the best of what they see; the paper's), rational_all (the best of all there is, seen or not), "
-    "categorical_exposed (by chance among what they see, likelier what they like) or categorical_all."
+    "categorical_exposed (at random among what they see, P ∝ γ) or categorical_all."
 )
 
 

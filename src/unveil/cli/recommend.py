@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from unveil.serving.recommender import Recommendations
     from unveil.serving.server.model_store import ItemInfo
 
+_REASONS = """
+popularity  the item's share of all interactions
+propensity  probability that the item is shown, estimated by propensity_source
+reasons     items of the history; × 1.50: the recommended item is 1.5 times as likely with it, ÷ 1.50: 1.5 times less"""
 _ITEMS, _LIMITS = "Items", "Limits"
+_NO_WEIGHTS = "the run was trained with {} and not with these weights: they are those of {}."
+_PROXY = (
+    "these weights are 1 / popularity, because the log does not say what was shown. Popularity is exposure × "
+    "relevance, so training with them also removes relevance: on real users who saw every item it did harm "
+    "(docs/results/unbiased/kuairec). Compare with training without weights before you use them."
+)
 RunArgument = Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")]
 Ids = Annotated[Path | None, option("File with one item id per line.", panel=_ITEMS)]
 
@@ -86,6 +96,8 @@ def recommend(
         typer.echo(f"{output}: {quantity(len(lists.frame), 'row')}")
     else:
         print_lists(lists.frame, form)
+        if reasons and form == "table":
+            typer.echo(_REASONS)
 
 
 def _print_unknown(lists: "Recommendations") -> None:
@@ -147,8 +159,10 @@ def export(
         typer.echo(f"{log.path}: weights of {log.estimator} by {log.propensity}, mean 1; {log.diagnostics}")
         for warning in log.diagnostics.warnings():
             typer.echo(f"warning    {warning}", err=True)
+        if log.trained_with != log.estimator:
+            typer.echo(f"note       {_NO_WEIGHTS.format(log.trained_with, log.estimator)}", err=True)
         if log.by_proxy:
-            typer.echo("popularity stands in for exposure: gains are under that proxy.", err=True)
+            typer.echo(f"warning    {_PROXY}", err=True)
 
 
 def serve(
@@ -184,7 +198,7 @@ def serve(
     token = _token(token_file)
     settings = Settings(host, port, token, workers, watch or None, drain, limits=limits, hosts=allow_host or ())
     if not is_loopback(host) and token is None:
-        typer.echo(f"unveil: {host} can be reached by others, and no token is asked for.", err=True)
+        typer.echo(f"unveil: {host} can be reached by others, and no token is required.", err=True)
     run(runs, settings, _item_info(titles, title_ids, items))
 
 

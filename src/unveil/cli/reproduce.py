@@ -63,7 +63,9 @@ class RunOptions(WorkerOptions):
     """Where results go, who does the work, and what all trainings share."""
 
     output: Annotated[Path, _option("Folder of the run: new, or one to continue.", None, "--output", "-o")]
-    preset: Annotated[str, _option("paper (the authors' settings), converged (one backbone) or quick.")] = "paper"
+    preset: Annotated[str, _option("paper (the authors' settings), converged (one network for all) or quick.")] = (
+        "paper"
+    )
     replicates: Annotated[int, _option("Repeat everything random.", _SIZE)] = 5
     estimators: str = "naive"
     negatives: Annotated[int, _option("Negatives drawn uniformly for each case.", _TRAINING)] = 100
@@ -73,6 +75,8 @@ class RunOptions(WorkerOptions):
     def settings(self) -> dict[str, Any]:
         own = ("output", "jobs", "engine", "address", "copy_from", "assignments", "estimators", "estimated")
         fields = {name: value for name, value in vars(self).items() if name not in own}
+        if fields.get("epoch_by") == "interactions":  # "taken" is how results of earlier versions say it
+            fields["epoch_by"] = "taken"
         return fields | {"changes": tuple(self.assignments or ()), "estimators": self.arms()}
 
     def arms(self) -> tuple[str, ...]:
@@ -85,18 +89,18 @@ class StudyOptions(RunOptions):
 
     preset: Annotated[str, _option("paper (the authors' settings), tuned (our search), converged or quick.")] = "paper"
     replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 5
-    worlds: Annotated[int, _option("Make so many worlds, to include their variance.", _SIZE)] = 1
+    worlds: Annotated[int, _option("Number of worlds; several add their variance to the intervals.", _SIZE)] = 1
     estimators: Annotated[str, _option(_WHICH, _SIZE)] = "naive,ips,itps,ideal"
     copy_from: Annotated[Path | None, _option("Copy cells from another question's folder.", _SIZE, "--from")] = None
     data: Annotated[str, _option("A log with ratings, 'builtin', or the folder of a world.", _WORLD)] = "ml-100k"
-    steps: Annotated[int, _option("T: the last so many ratings of each user.", _WORLD)] = 100
+    steps: Annotated[int, _option("Ratings of each user that a world is fitted to: the last T.", _WORLD)] = 100
     fit: Annotated[str, _option(FITS, _WORLD)] = "posterior"
     choice: Annotated[str, _option(f"How users choose: {CHOICES}", _WORLD)] = "rational_exposed"
     catalogue: Annotated[str, _option("Rank items of the drawn log (observed) or all (whole).", _WORLD)] = "observed"
-    propensity: Annotated[str, _option("Given to estimators: true, noisy:SD, estimated, a name.", _TRAINING)] = "true"
+    propensity: Annotated[str, _option("Propensity: true, noisy:SD, estimated, or a name.", _TRAINING)] = "true"
     clip: Annotated[float | None, _option("Clip θ from below; by default as the preset says.", _TRAINING)] = None
-    foresight: Annotated[float, _option("How far exposure follows relevance, in logits; 0: not at all.", _WORLD)] = 0.0
-    epoch_by: Annotated[str, _option("What chooses the epoch: truth, or taken (logged items).", _TRAINING)] = "truth"
+    foresight: Annotated[float, _option("How strongly exposure follows relevance, in logits.", _WORLD)] = 0.0
+    epoch_by: Annotated[str, _option("The best epoch is chosen by: truth, or interactions.", _TRAINING)] = "truth"
     stars: Annotated[bool, _option("Round the ratings of drawn logs to 1 … 5.", _WORLD, "--stars")] = False
     impressions: Annotated[float, _option("Share of impressions without a click that logs have.", _WORLD)] = 0.1
 
@@ -106,7 +110,7 @@ class BeyondOptions(StudyOptions):
     """With defaults of its own, and the propensities that are estimated."""
 
     preset: Annotated[str, _option(_PRESETS)] = "converged"
-    worlds: Annotated[int, _option("Make so many worlds: they are what intervals are over.", _SIZE)] = 3
+    worlds: Annotated[int, _option("Number of worlds; intervals are over them.", _SIZE)] = 3
     estimators: Annotated[str, _option("Which to train, once more with each of --estimated.", _SIZE)] = _BEYOND
     estimated: Annotated[
         str, _option("Propensities from the log, each one more arm (corrected@popularity); '' for none.", _SIZE)
@@ -137,10 +141,10 @@ class AssumptionOptions(StudyOptions):
     replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 3
     estimators: Annotated[str, _option(_WHICH, _SIZE)] = _ASSUMPTIONS
     severity: Annotated[float, _option("Exponent p of exposure at the base point.")] = 1.0
-    severities: Annotated[str, _option("Exponents p; '' leaves them alone.", _AXES)] = "1,2,4"
-    foresights: Annotated[str, _option("How far exposure follows relevance; '' leaves it alone.", _AXES)] = "0,1,2"
-    choices: Annotated[str, _option(f"How users choose: {CHOICES} '' leaves it alone.", _AXES)] = _CHOICES
-    propensities: Annotated[str, _option("Given to estimators; '' leaves it alone.", _AXES)] = _PROPENSITIES
+    severities: Annotated[str, _option("Exponents p; '' does not vary them.", _AXES)] = "1,2,4"
+    foresights: Annotated[str, _option("How far exposure follows relevance; '' does not vary it.", _AXES)] = "0,1,2"
+    choices: Annotated[str, _option(f"How users choose: {CHOICES} '' does not vary it.", _AXES)] = _CHOICES
+    propensities: Annotated[str, _option("Propensities; '' does not vary them.", _AXES)] = _PROPENSITIES
 
     def settings(self) -> dict[str, Any]:
         """Estimators are given their propensities by their arms."""
@@ -156,7 +160,7 @@ class RealOptions(RunOptions):
 
     data: Annotated[str, _option("ml-1m, ml-20m, beauty (a file put in place by hand), or any log.")]
     estimators: Annotated[
-        str, _option("Which to train; by popularity, but for corrected@joint and such.", _SIZE, "--estimators", "-e")
+        str, _option("Which to train; θ is popularity unless named: corrected@joint.", _SIZE, "--estimators", "-e")
     ] = "naive,ips,itps"
     negatives: Annotated[int, _option("Drawn by popularity for each case, and as many uniformly.", _TRAINING)] = 100
     tuned_for: Annotated[str | None, _option("Settings for ml-1m, ml-20m or beauty; by default by size.")] = None
@@ -229,7 +233,7 @@ def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
 
 
 def recipe(*, options: RecipeOptions, severity: Severities = None) -> None:
-    """Does what the paper's recipe for real data (popularity^−exponent, popular negatives) reports as a gain hold?"""
+    """Is the gain by the paper's recipe for real data (popularity^−exponent, popular negatives) a true one?"""
     _run("recipe", "Recipe", options, *(severity or ALONG))
 
 
@@ -266,7 +270,7 @@ def fig1(
 
 
 def unbiased(*, options: UnbiasedOptions) -> None:
-    """What do corrections help or harm where the test is without exposure bias, and what does a small slice add?
+    """Which corrections help, and which harm, on a test without exposure bias? What does a small slice of it add?
 
     Known data: reproduce unbiased --data kuairec|kuairand|coat DIR. Any other: --log and --test.
     """

@@ -30,7 +30,7 @@ def print_evaluation(evaluation: "Evaluation") -> None:
     lists = [[cell[1], *(_figure(each.get(cell)) for each in tables.values())] for cell in cells if cell[0] == "lists"]
     if lists:
         typer.echo()
-        print_table(["of the lists", "all users", *list(tables)[1:]], lists)
+        print_table(["list metrics", "all users", *list(tables)[1:]], lists)
     typer.echo("mean over users ± half the width of its 95% bootstrap interval; ties go against the target")
 
 

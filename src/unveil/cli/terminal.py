@@ -59,7 +59,7 @@ _AGAIN = ". Go on with the same command."
 
 @contextmanager
 def until_stopped(output: Path, hint: str = _AGAIN) -> Iterator[None]:
-    """Inside, being asked to stop ends the command with a word on how to go on."""
+    """Inside, Ctrl-C or SIGTERM ends the command with a message on how to go on."""
     try:
         with sigterm_interrupts():
             yield

@@ -48,9 +48,9 @@ def fit(
 ) -> None:
     """Fit a world to a log: relevance learnt from ratings, exposure from interactions.
 
-    The recipe `posterior` draws factors from their posterior and so keeps what is personal; `regularised` predicts best
-    and is smoother; `paper` has no biases and no penalty. --set changes an option of the recipe for both parts
-    (width=50) or for one (exposure.width=10).
+    The recipe `posterior` draws factors from their posterior, which keeps the differences between users; `regularised`
+    predicts best and is smoother; `paper` has no biases and no penalty. --set changes an option of the recipe for both
+    parts (width=50) or for one (exposure.width=10).
     """
     from unveil.runs.world_page import write_world_page
     from unveil.simulation.fit import fit_of, fit_world

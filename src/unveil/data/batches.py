@@ -189,7 +189,7 @@ class ClozeTask(_Task):
 
     A row in which nothing was drawn has one event, chosen uniformly, hidden (`always_mask=False`: it stays whole and
     gives no slot, as in the paper). With probability `last_share` a row has its last event hidden and no other: the
-    question that is asked when recommending. A history of one event is a row of MASK alone, from which the model learns
+    prediction that recommending needs. A history of one event is a row of MASK alone, from which the model learns
     what to say knowing nothing. What is hidden depends on the seed and the epoch alone, not on how rows share batches.
     """
 
@@ -234,9 +234,9 @@ class ClozeTask(_Task):
 
 @dataclass(frozen=True, eq=False)
 class NextItemTask(_Task):
-    """Every event is asked for: of x₁ … xₙ a row gives MASK, x₁ … xₙ₋₁, what a causal network may read before each.
+    """Every event is predicted: of x₁ … xₙ a row gives MASK, x₁ … xₙ₋₁, what a causal network may read before each.
 
-    MASK marks the beginning, so that the first event is asked for as well.
+    MASK marks the beginning, so that the first event is predicted as well.
     """
 
     @cached_property

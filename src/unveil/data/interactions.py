@@ -201,7 +201,7 @@ _COLUMNS = ("item_N", "step_N", "event_N")
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Histories laid end to end: user u owns the events `offset_U1[u]` to `offset_U1[u + 1]`, oldest first.
+    """Histories one after another: user u owns the events `offset_U1[u]` to `offset_U1[u + 1]`, oldest first.
 
     An event's step is set once, from the whole history, and stays with it through every split and cut; it is never
     inferred from a place in a padded row. Steps count from 0 to T − 1; the paper counts from 1. Columns may be on the
@@ -341,7 +341,7 @@ def moment(time: int) -> str:
 
 
 def offsets(length_U: NDArray[Any]) -> Offsets:
-    """Where histories of these lengths begin and end when laid end to end."""
+    """Where histories of these lengths begin and end one after another."""
     return np.concatenate([[0], np.cumsum(length_U)]).astype(np.int64)
 
 

@@ -172,7 +172,7 @@ class CorrectedDistilled(PropensityOffset):
         return torch.softmax(self.factors(slots.user_M), 1).mul_(self.trust)
 
 
-def borne_out(propensity: PropensityModel, train: Sequences, lowest: float = 0.0) -> float:
+def supported_share(propensity: PropensityModel, train: Sequences, lowest: float = 0.0) -> float:
     """τ in [0, 1] of P(i | s, t) ∝ θ_sit^τ · e^f_si, by a conditional likelihood that is free of f.
 
     Let a user choose i at t and k at u. Against the swapped order this one has the odds e^(τ d) with
@@ -215,7 +215,7 @@ def _half(train: Sequences, side: int) -> Sequences:
     return train.cut(np.zeros_like(stop_U), stop_U)
 
 
-#: Training events over which an item's mean is taken, evenly spread; fewer where a row of all items is long.
+#: Training events over which an item's mean is computed, evenly spread; fewer where a row of all items is long.
 _EVENTS, _CELLS = 1024, 1 << 24
 
 
@@ -224,7 +224,7 @@ _EVENTS, _CELLS = 1024, 1 << 24
 class CorrectedTempered(PropensityOffset):
     """P(i | s, t) ∝ θ_sit^τ / θ_i^(1 − static) · exp f_i, θ_i the mean of θ_sit^τ over the training events.
 
-    τ is the share of the correction that the log supports (`borne_out`); `strength` multiplies it. A log of events
+    τ is the share of the correction that the log supports (`supported_share`), times `strength`. A log of events
     cannot tell an item's mean exposure from its appeal: that mean, over all users, stays in f by 1 − `static`.
     Consistent for P ∝ θ_sit^τ e^f_si with f constant while θ changes: f is found up to each item's mean.
     """
@@ -240,7 +240,7 @@ class CorrectedTempered(PropensityOffset):
         every = base.events(train)
         some = min(len(every), _EVENTS, max(1, _CELLS // train.n_items))
         spread_M = torch.from_numpy(np.linspace(0, len(every) - 1, some).astype(np.int64))
-        object.__setattr__(self, "tau", borne_out(self.propensity, train, self.clip))
+        object.__setattr__(self, "tau", supported_share(self.propensity, train, self.clip))
         shift_MV = self.shift(self.propensity.of_all(every.at(spread_M)))
         object.__setattr__(self, "mean_V", shift_MV.logsumexp(0) - np.log(some))
         return self

@@ -13,7 +13,7 @@ from unveil.data.slots import histories
 from unveil.data.splits import EvalCases
 from unveil.evaluation.evaluator import CELLS
 from unveil.evaluation.protocols import seen_cells
-from unveil.evaluation.ranking import Scorer, at_rest, checked_scores
+from unveil.evaluation.ranking import Scorer, checked_scores, evaluating
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def calibration(
     sure_C, hit_C, loss_C = (np.zeros(len(cases)) for _ in range(3))
     fine_3F = np.zeros((3, _FINE))
     size = max(1, min(256, CELLS // sequences.n_items))
-    with at_rest(scorer):
+    with evaluating(scorer):
         for start in range(0, len(cases), size):
             part = slice(start, start + size)
             log_p_BV = _log_shares(scorer, cases, sequences, length, part, exclude_seen=exclude_seen)

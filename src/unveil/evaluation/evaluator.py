@@ -19,7 +19,7 @@ from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import CatalogueMetric, ListMetric, RankMetric, TruthMetric, metric, metrics_of
 from unveil.evaluation.protocols import FULL, Candidates, case_fingerprint, no_cells, seen_cells
-from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, rank_among, rank_among_all, top_items
+from unveil.evaluation.ranking import Scorer, checked_scores, evaluating, rank_among, rank_among_all, top_items
 from unveil.evaluation.result import Evaluation, column
 from unveil.models.baselines import Popularity
 from unveil.propensity.factors import Indices
@@ -85,10 +85,11 @@ class Evaluator:
         popular: int = 100,
         exclude_seen: bool = True,
         seed: int = 0,
+        sharing: Sharing | None = None,
     ) -> Self:
         numbers, count_V = {"uniform": uniform, "popular": popular, "seed": seed}, train.count_V
         candidates = Candidates.draw(cases, sequences, count_V, **numbers, exclude_seen=exclude_seen)
-        return cls(cases, sequences, candidates, count_V, length)
+        return cls(cases, sequences, candidates, count_V, length, sharing=sharing)
 
     def evaluate(
         self,
@@ -118,7 +119,7 @@ class Evaluator:
         lists = {f"lists:{m.name}@{top}": m(top_CK, n_items) for m in metrics_of(CatalogueMetric)}
         return Evaluation.of(frame, lists, self.candidates.fingerprint(), resamples=resamples, seed=seed)
 
-    def beside_popularity(self, scorer: Scorer, resamples: int = 1000) -> Evaluation:
+    def with_popularity(self, scorer: Scorer, resamples: int = 1000) -> Evaluation:
         """The figures of a scorer with those of popularity on the same cases."""
         baseline = self.evaluate(Popularity(torch.from_numpy(self.count_V.astype(np.float32))), resamples=resamples)
         return replace(self.evaluate(scorer, resamples=resamples), popularity=baseline.summary)
@@ -130,13 +131,13 @@ class Evaluator:
     def _columns(
         self, scorer: Scorer, protocols: Sequence[str], top: int, progress: Callable[[int], object] | None
     ) -> Columns:
-        """All columns that need scores, filled in batch by batch; laid out first, not to fragment the memory."""
+        """All columns that need scores, filled in batch by batch; allocated first, not to fragment the memory."""
         columns: Columns = {f"{protocol}:rank": np.zeros(len(self.cases), np.int64) for protocol in protocols}
         if top:
             columns |= {name: np.zeros(len(self.cases)) for name in self.case_metrics}
             columns["top"] = np.zeros((len(self.cases), top), np.int32)
         done = 0
-        with at_rest(scorer):
+        with evaluating(scorer):
             for nth, case_B in enumerate(self._batches()):
                 if self.sharing is None or self.sharing.evaluates(nth):
                     for name, value_B in self._batch(scorer, case_B, protocols, top).items():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Self
+from warnings import warn
 
 import numpy as np
 import polars as pl
@@ -21,10 +22,10 @@ from torch import Tensor
 from unveil.data.indexing import UNKNOWN, Index, Vocabulary
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.calibration import Reliability, fine_bins, of_all
 from unveil.evaluation.protocols import seen_cells
-from unveil.evaluation.ranking import Scorer, at_rest, checked_scores
+from unveil.evaluation.ranking import Scorer, checked_scores, evaluating
 from unveil.evaluation.result import Evaluation
 from unveil.models.base import Backbone
 from unveil.wording import quantity
@@ -62,18 +63,22 @@ class LabelledTest:
         keep_seen: bool | None = None,
         where: object = None,
     ) -> Self:
-        """From rows of raw ids; `clicked` (also called `label`) is the label, without it every row is a positive.
+        """From rows of raw ids; `clicked` (also called `label`) is the label. Where no row has a 0, or there are no
+        labels, every row is a positive.
 
         Unknown users and items are skipped and counted. A positive that is in the user's own history is a leak: an
         error, unless `keep_seen` says to keep such rows (True) or to skip them (False).
         """
         user_R, item_R = users.index(log.users.ids)[log.user], items.index(log.items.ids)[log.item]
         label_R = np.ones(len(log), bool) if log.clicked is None else log.clicked
-        if log.clicked is not None and len(log) and label_R.all() == label_R.any():
-            found = f"{quantity(len(log), 'row')}, all {int(label_R[0])}"
-            raise UnveilError("all labels are alike", where=where, found=found, expected="some 1 and some 0")
+        if len(log) and not label_R.any():
+            found = f"{quantity(len(log), 'row')}, all 0"
+            raise UnveilError("all labels are alike", where=where, found=found, expected="some 1")
+        if log.clicked is not None and len(log) and label_R.all():
+            read = "read as positives alone; all other candidates are negatives"
+            warn(f"{where}: all labels are 1: {read}", UnveilWarning, stacklevel=2)
         candidate_C, allowed_V = None, np.ones(len(items) + 1, bool)  # the last place is that of unknown items
-        if candidates is not None or log.clicked is None:
+        if candidates is not None or label_R.all():
             index = np.arange(len(items)) if candidates is None else items.index(list(candidates))
             candidate_C = np.unique(index[index != UNKNOWN]).astype(np.int32)
             if not len(candidate_C):
@@ -162,7 +167,7 @@ def blocks(
         row_R = np.searchsorted(user_B, test.user_R[rows])
         cell = (row_R, place_V[test.item_R[rows]])
         seen_B = sequences.length_U[user_B]
-        with at_rest(scorer):
+        with evaluating(scorer):
             tokens = histories(sequences, user_B, seen_B, length)
             scores_BV = checked_scores(scorer, tokens.to(device), sequences.n_items).float().cpu()
         positive_BC = np.zeros((len(user_B), len(column_C)), bool)

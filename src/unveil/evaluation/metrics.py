@@ -79,9 +79,9 @@ def metrics_of(kind: type[M]) -> list[M]:
 
 
 def mean_over_list(value_CK: Values, top_CK: Index) -> Values:
-    """The average over the places of each list that are taken; an empty list counts 0."""
-    taken_CK = top_CK != NOBODY
-    return np.asarray(np.where(taken_CK, value_CK, 0.0).sum(axis=1) / np.maximum(taken_CK.sum(axis=1), 1))
+    """The average over the filled places of each list; an empty list counts 0."""
+    filled_CK = top_CK != NOBODY
+    return np.asarray(np.where(filled_CK, value_CK, 0.0).sum(axis=1) / np.maximum(filled_CK.sum(axis=1), 1))
 
 
 @METRICS.register

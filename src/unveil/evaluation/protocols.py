@@ -61,8 +61,8 @@ def draw(weight_V: NDArray[Any], n: int, barred: Barred, n_cases: int, rng: np.r
 def _by_rejection(
     weight_V: NDArray[Any], n: int, barred_CV: NDArray[np.bool_], rng: np.random.Generator
 ) -> tuple[Index, NDArray[np.int64]]:
-    """Draw with replacement and pass over what is barred or already there: the same law as without replacement. 2n
-    draws are enough for most cases; `found_C`: how many negatives each case has so far."""
+    """Draw with replacement and skip what is barred or already there: distributed as without replacement. 2n draws
+    are enough for most cases; `found_C`: how many negatives each case has so far."""
     edge_V = np.cumsum(weight_V, dtype=np.float64)
     draw_CR = np.searchsorted(edge_V, rng.random((len(barred_CV), 2 * n)) * edge_V[-1], side="right")
     good_CR = ~np.take_along_axis(barred_CV, draw_CR, axis=1) & _first_time(draw_CR)
@@ -111,7 +111,7 @@ def _check_enough(n: int, drawable_V: NDArray[np.bool_], barred_CV: NDArray[np.b
         raise UnveilError(
             "more negatives than items",
             where=f"case {first + int(left_C.argmin())}",
-            found=f"{quantity(n, 'negative')} asked for, {quantity(int(left_C.min()), 'item')} to draw from",
+            found=f"{quantity(n, 'negative')} required, {quantity(int(left_C.min()), 'item')} to draw from",
             expected="at least as many items, without the target and what the user has seen, as negatives",
             hint=f"Ask for at most {quantity(int(left_C.min()), 'negative')}, or rank against all items.",
         )
@@ -217,7 +217,7 @@ def usual_negatives(
 
 
 def case_fingerprint(cases: EvalCases, n_items: int) -> str:
-    """A hash of what is asked: users, targets, steps, lengths of context, size of the catalogue."""
+    """A hash of the cases: users, targets, steps, lengths of context, size of the catalogue."""
     digest = sha256(str(n_items).encode())
     for column_C in (cases.user_C, cases.item_C, cases.step_C, cases.seen_C):
         digest.update(np.ascontiguousarray(column_C, np.int32).data)

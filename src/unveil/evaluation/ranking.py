@@ -20,15 +20,15 @@ from unveil.evaluation.metrics import NOBODY
 
 class Scorer(Protocol):
     """Histories in, a score for every item out; the higher the score, the nearer to the top. `token_BL` is
-    right-aligned, its last column is MASK: the step that is asked about."""
+    right-aligned, its last column is MASK: the step to predict."""
 
     def scores(self, token_BL: Tensor) -> Tensor:
         """scores_BV of all items at the next step."""
 
 
 @contextmanager
-def at_rest(scorer: Scorer) -> Iterator[None]:
-    """No gradients and, in a network, no dropout while scores are asked for; the mode is restored afterwards."""
+def evaluating(scorer: Scorer) -> Iterator[None]:
+    """No gradients and, in a network, no dropout while scores are computed; the mode is restored afterwards."""
     training = isinstance(scorer, nn.Module) and scorer.training
     if isinstance(scorer, nn.Module):
         scorer.eval()

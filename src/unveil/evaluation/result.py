@@ -1,4 +1,4 @@
-"""Evaluation: what came out, case by case and in summary; written, read, and ready to be compared."""
+"""Evaluation: what came out, case by case and in summary; written, read, and compared."""
 
 import json
 from collections.abc import Mapping

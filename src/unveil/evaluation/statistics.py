@@ -53,7 +53,7 @@ def paired(a_U: NDArray[Any], b_U: NDArray[Any], *, test: Test = "t", level: flo
 
     With thousands of users it agrees with the randomisation test, and its p-values are not bounded by a number of
     resamples, which Holm's correction needs. Wilcoxon's test drops the users for whom nothing changed, most of them
-    under a metric cut at k, and asks about the median of the rest: it is here for those who are asked for it.
+    under a metric cut at k, and tests the median of the rest: it is here for those whose reviewers require it.
     """
     from scipy.special import stdtrit
 
@@ -71,7 +71,8 @@ def ratio_interval(a_U: NDArray[Any], b_U: NDArray[Any], *, level: float = 0.95)
 
     |mean(a − r·b)| ≤ t · deviation(a − r·b) / √U,   t the quantile of Student's t with U − 1 degrees of freedom,
 
-    the roots of a quadratic in r. None where mean(b) cannot be told from 0 (then the set has no bounds) or U < 2.
+    the roots of a quadratic in r. None where mean(b) is not significantly different from 0
+    (then the set has no bounds) or U < 2.
     """
     from scipy.special import stdtrit
 
@@ -110,7 +111,7 @@ def _t_test(difference_U: Floats, seed: int) -> float:
 
 
 def _randomisation_test(difference_U: Floats, seed: int, resamples: int = 10_000) -> float:
-    """Under no difference each user's sign is a coin toss; (1 + flips at least as extreme) / (1 + resamples)."""
+    """Without a difference each user's sign is random: p = (1 + flips at least as extreme) / (1 + resamples)."""
     rng, extreme = np.random.default_rng(seed), 0
     least = abs(difference_U.sum()) * (1 - 1e-12)
     for size in _blocks(resamples, len(difference_U)):

@@ -16,22 +16,22 @@ from unveil.data.slots import n_tokens, pad_token
 from unveil.errors import AtLeastOne, BelowOne, UnveilError
 from unveil.models.base import Backbone, NetworkConfig, Output, Where, register
 
-COIN = 1 << 16  # equally likely values
+LEVELS = 1 << 16  # equally likely values of a random number
 
 
 def realised_keep(p: float) -> float:
     """The probability to keep an element: 1 − p rounded to a multiple of 1/65536, and never 0."""
-    return max(1, round((1 - p) * COIN)) / COIN
+    return max(1, round((1 - p) * LEVELS)) / LEVELS
 
 
 def keep_mask(shape: torch.Size, p: float, generator: torch.Generator | None = None) -> Tensor:
     """Zeros with probability p, elsewhere 1/keep, so that the mean is one; by default from torch's own generator."""
     keep = realised_keep(p)
     word = torch.empty((shape.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None, generator=generator)
-    coin = word.view(torch.int16)[: shape.numel()]
+    random = word.view(torch.int16)[: shape.numel()]
     mask = torch.empty(shape)
     # Comparing straight into floats is several times faster than multiplying by booleans.
-    torch.le(coin.view(shape), round(keep * COIN) - COIN // 2 - 1, out=mask)
+    torch.le(random.view(shape), round(keep * LEVELS) - LEVELS // 2 - 1, out=mask)
     return mask.mul_(1 / keep)
 
 

@@ -10,7 +10,7 @@ from unveil.propensity.known import TrueWorld
 from unveil.propensity.popularity import Popularity
 
 _INSTEAD = (
-    "Learn exposure from impressions (recorded-temporal), or ask 'unveil advise' what is worth trying; "
+    "Learn exposure from impressions (recorded-temporal), or run 'unveil advise' to see what helps; "
     "popularity is the last resort."
 )
 #: What a model of each source needs, and what to do if it is missing.

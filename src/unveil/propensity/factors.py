@@ -1,6 +1,6 @@
 """Factors: a number for every (user, item, step) from three small tables; and propensities estimated as factors.
 
-Shapes: U users, V items, T steps, K factors, B slots asked for or cells of a batch, M (user, item, step) triples or
+Shapes: U users, V items, T steps, K factors, B slots requested or cells of a batch, M (user, item, step) triples or
 slots, N cells (user, item, block) that occur, E events, C blocks, S items of a sample.
 """
 
@@ -27,7 +27,7 @@ Indices = NDArray[Any]
 Index = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-#: Rows of one matrix product. Every product has this shape: a logit has the same bits however many are asked for.
+#: Rows of one matrix product. Every product has this shape: a logit has the same bits however many are requested.
 TILE = 64
 _TRIPLES = 1 << 16  # Triples looked up at once
 

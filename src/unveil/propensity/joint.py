@@ -219,7 +219,7 @@ class Joint(FittedFactors):
 
     Assumes that preferences are each user's own, ⟨P_s, Q_i⟩ + c_i, and constant, and that exposure is the same for all
     users, d_i + ⟨G_i, W_b⟩, and changes with the step: without ratings nothing else tells the two apart. Personal
-    exposure is mistaken for preference; c_i and d_i, and so static exposure, are told apart by the priors alone.
+    exposure is mistaken for preference; c_i and d_i, and so static exposure, are separated by the priors alone.
     """
 
     source: ClassVar[Source] = "nothing"

@@ -76,9 +76,7 @@ class PositionCounts:
         """Only the items that were clicked and shown at several positions: no other is evidence about positions."""
         several_P = _sum_by(self.item_P, np.ones(len(self.item_P)))[self.item_P] > 1
         if not several_P.any():
-            problem = (
-                "no item was shown at two positions: the effect of the position cannot be told from that of the item"
-            )
+            problem = "no item was shown at two positions: effects of position and of item cannot be separated"
             found = f"{quantity(len(self.position_K), 'position')}, {quantity(len(self.item_P), 'item')}"
             raise UnveilError(problem, found=found, expected="items that were shown at several positions")
         keep_P = several_P & (_sum_by(self.item_P, self.clicked_P)[self.item_P] > 0)

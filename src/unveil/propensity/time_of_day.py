@@ -164,7 +164,7 @@ def load(folder: Path) -> ExposureModel:
 
 
 @dataclass
-class Learnt:
+class TimeOfDay:
     """θ of a model that `unveil propensity fit` wrote to `path`, joined to the log by the raw ids.
 
     It was fitted before the log was split: it knows the impressions of held-out events, and not the clicks.
@@ -199,7 +199,7 @@ class Learnt:
 
 @register
 @dataclass
-class LearntTemporal(Learnt):
+class LearntTemporal(TimeOfDay):
     """θ_sit on the day and at the hour of the slot's own event."""
 
     name: ClassVar[str] = "learnt-temporal"
@@ -227,7 +227,7 @@ class LearntTemporal(Learnt):
 
 @register
 @dataclass
-class LearntStatic(Learnt):
+class LearntStatic(TimeOfDay):
     """θ_si: the mean of θ over the days that the model knows."""
 
     name: ClassVar[str] = "learnt-static"

@@ -43,7 +43,7 @@ class WeightDiagnostics:
     def warnings(self) -> list[str]:
         equal = (
             f"The weights are all but equal ({quantity(self.slots, 'slot')} worth {self.ess_share:.2%} of their number)"
-            ": this run can hardly be told from the naive one. Raise the exponent or lower the clip."
+            ": this run will hardly differ from naive. Raise the exponent or lower the clip."
         )
         collapsed = (
             f"The weights have collapsed: {self.slots:,} slots are worth only {self.effective_sample_size:,.0f}. "

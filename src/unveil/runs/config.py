@@ -45,7 +45,7 @@ class DataConfig(LogSource):
         return log.where(~log.randomised).compact()
 
     def parts(self, log: Interactions, tell: Tell = lambda _: None) -> Split:
-        """Train, validation and test; their sizes are told. Impressions without a click are in no history."""
+        """Train, validation and test; their sizes are printed. Impressions without a click are in no history."""
         sequences = Sequences.of(log)
         if self.split == "leave-one-out":
             split = leave_one_out(sequences)
@@ -91,7 +91,7 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class Experiment(Recipe):
-    """A recipe, the data it is applied to, and how the result is judged."""
+    """A recipe, the data it is applied to, and how the result is evaluated."""
 
     data: DataConfig = field(default_factory=DataConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)

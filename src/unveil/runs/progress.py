@@ -73,10 +73,10 @@ class Bar(Watcher):
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
         super().start(left, total, what)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"))
         times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
         self.bar = Progress(*columns, *times, console=self.console, transient=True)
-        self.task: TaskID = self.bar.add_task(self.title, total=sum(self.cost.values()), told="")
+        self.task: TaskID = self.bar.add_task(self.title, total=sum(self.cost.values()), note="")
         self.bar.start()
 
     def event(self, event: Event) -> None:
@@ -85,8 +85,8 @@ class Bar(Watcher):
             self.bar.console.print(f"{event.key}: {event.why}", highlight=False, soft_wrap=True)
         if isinstance(event, Done) and event.notes:
             self.note = event.notes[-1]
-        told = self.note or ", ".join(list(self.running)[:3])
-        self.bar.update(self.task, description=self.title, completed=self.done, told=told)
+        note = self.note or ", ".join(list(self.running)[:3])
+        self.bar.update(self.task, description=self.title, completed=self.done, note=note)
 
     def stop(self) -> None:
         self.bar.stop()

@@ -34,7 +34,7 @@ from unveil.simulation.world import World
 Values = NDArray[np.float64]
 
 _NUMBERS = 1 << 22  # in one table of slots × items
-_TINY = 1e-300  # what is chosen less often cannot be told from never
+_TINY = 1e-300  # what is chosen less often cannot be distinguished from never
 #: Items of each slot, most relevant first, among which exposure matters most, and those that are recommended.
 TOP = 30
 CLIP = 0.02  # θ is clipped from below in weights, as the presets clip it
@@ -180,7 +180,7 @@ def _options(names: Sequence[str], assignments: Sequence[str]) -> dict[str, dict
     found: dict[str, dict[str, object]] = {name: {} for name in names}
     for name in names:
         if PROPENSITIES[name].source in OF_EVENTS:
-            problem = f"the propensity {name!r} is known of taken items alone, and scores are over all items"
+            problem = f"the propensity {name!r} is known for chosen items only, and scores are over all items"
             raise UnveilError(problem, where="--propensity", hint="Leave it out.")
     for text in assignments:
         name, colon, own = text.partition(":")

@@ -75,7 +75,7 @@ def slices(runs: Sequence[Run], count_V: NDArray[np.int64]) -> list[Slice]:
     """Thirds of the cases by the training count of the target, and by the length of the history. Cases of one value
     stay together, so that thirds may be unequal."""
     frame = runs[0].evaluation.frame
-    ways = {"training events of the target": count_V[frame["item"].to_numpy()], "events before it": frame["seen"]}
+    ways = {"training events of the target": count_V[frame["item"].to_numpy()], "length of the history": frame["seen"]}
     found = []
     for of, value in ways.items():
         value_C = np.asarray(value)

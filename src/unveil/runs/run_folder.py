@@ -7,7 +7,7 @@ training.jsonl           a line an epoch
 checkpoint.safetensors   what --resume goes on from
 model.safetensors, items.parquet, users.parquet, histories.safetensors, manifest.json: the recommender
 exposure.safetensors     what its propensity says of every item, where it was trained with one
-cases.safetensors, negatives.safetensors: what is asked, and against what
+cases.safetensors, negatives.safetensors: the cases, and what each target is ranked against
 metrics.json, cases.parquet: the results in summary, and case by case
 README.md                the model card
 ```
@@ -46,7 +46,7 @@ from unveil.training.trainer import Fitted, Trainer, fitted_in
 
 CONFIG, ABOUT, CARD = "config.json", "about.json", "README.md"
 SPLIT, NEGATIVES = "cases.safetensors", "negatives.safetensors"
-#: Of a case: what is asked. Its row of the log is of use in training alone.
+#: Of a case: user, target, step and length of its context. Its row of the log is of use in training alone.
 _CASE = ("user_C", "item_C", "step_C", "seen_C")
 #: What about.json must hold for a report.
 _NEEDED = ("versions", "workers", "log", "split", "propensity", "by_proxy", "weights")
@@ -141,7 +141,7 @@ def check_same(folder: Path, experiment: Experiment, fingerprint: str, world: st
 
 
 def identity(experiment: Experiment) -> dict[str, Any]:
-    """All settings but those that do not change the numbers; logs are told by their content, not by their names."""
+    """All settings but those that do not change the numbers; the log is identified by its content, not by its name."""
     tree = plain(experiment)
     for name in WHEREABOUTS:
         del tree["training"][name]

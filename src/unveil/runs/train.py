@@ -17,7 +17,7 @@ from unveil.data.splits import Split
 from unveil.data.writers import write
 from unveil.errors import UnveilError, check_range
 from unveil.estimators.base import blocks, estimator
-from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
@@ -67,7 +67,7 @@ def run(
             identity["validation"] = found.validation.test.fingerprint
         keep = Keep(folder, resume, identity=identity)
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
-        evaluation = found.evaluator.beside_popularity(trainer.model)
+        evaluation = found.evaluator.with_popularity(trainer.model)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
         length = experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
@@ -81,16 +81,16 @@ def run(
 
 
 def follow(experiment: Experiment, group: ProcessGroup) -> None:
-    """The same reading, training and evaluation as the leader's, with nothing told and nothing written."""
+    """The same reading, training and evaluation as the leader's, with nothing printed and nothing written."""
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         found.trainer.fit(found.validation, group=group)
-        found.evaluator.beside_popularity(found.trainer.model, resamples=1)
+        found.evaluator.with_popularity(found.trainer.model, resamples=1)
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
     """Read, split and build, and see that all of the group have the same. Negatives without a number are as many as
-    usual or, which is told, as many as there are for every case."""
+    usual or, which is printed, as many as there are for every case."""
     log = experiment.data.load()
     split = experiment.data.parts(log, tell)
     if split.whole.n_items < PLACES:
@@ -106,27 +106,16 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
     world = world_of(experiment, log)
     trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
-    if (labelled := labelled_validation(experiment, log, split)) is not None:
+    shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed, "sharing": group}
+    if labelled := labelled_validation(experiment, log, split):
         tell(str(labelled))
-    validation, evaluator = _evaluators(split, experiment, labelled, group)
+    validation = labelled or validation_of(split, experiment, protocol=config.validation, **shared)
+    shared |= {"uniform": experiment.evaluation.uniform, "popular": experiment.evaluation.popular}
+    evaluator = Evaluator.of(split.test, split.whole, split.train, length=experiment.model.length, **shared)
     fingerprint, origin = log.fingerprint(), origin_of(world)
     agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
     group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **run_folder.identity(experiment)})
     return run_folder.Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
-
-
-def _evaluators(
-    split: Split, experiment: Experiment, labelled: LabelledValidation | None, group: ProcessGroup
-) -> tuple[ValidationEvaluator | LabelledValidation, Evaluator]:
-    """What decides when to stop, and the test cases with their negatives; the group shares the work of both."""
-    config = experiment.evaluation
-    shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed}
-    drawn: dict[str, Any] = {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
-    test = replace(Evaluator.of(split.test, split.whole, split.train, **drawn, **shared), sharing=group)
-    if labelled is not None:
-        return labelled, test
-    validation = validation_of(split, experiment, protocol=config.validation, **shared)
-    return replace(validation, evaluator=replace(validation.evaluator, sharing=group)), test
 
 
 def world_of(experiment: Experiment, log: Interactions) -> World | None:
@@ -138,7 +127,7 @@ def world_of(experiment: Experiment, log: Interactions) -> World | None:
 
 
 def origin_of(world: World | None) -> str | None:
-    """What a world is told by, wherever its folder lies: a hash of where it comes from."""
+    """What identifies a world, wherever its folder lies: a hash of where it comes from."""
     if world is None:
         return None
     origin = {**world.origin, "severity": world.severity}
@@ -151,7 +140,7 @@ def evaluate(folder: Path) -> Evaluation:
     split = run_folder.read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
-    evaluation = evaluator.beside_popularity(recommender.model)
+    evaluation = evaluator.with_popularity(recommender.model)
     evaluation.write(folder)
     return evaluation
 
@@ -214,6 +203,7 @@ class WeightedLog:
     """Where the log with its weights is, and what the weights are like."""
 
     path: Path
+    trained_with: str  # the estimator of the run; another one than that of the weights if it has none
     estimator: str
     propensity: str
     by_proxy: bool
@@ -226,7 +216,7 @@ def export_weights(
     """Write the log of a run with two columns more: `weight`, of mean 1, and `part`.
 
     A row has a weight where the run trained on it. Its part is `train`; or `older`, where it lies before the events
-    that the model reads; or `held-out`; or `left`, where it was shown and not taken.
+    that the model reads; or `held-out`; or `left`, where it was shown and not clicked.
     """
     check_new_file(path, overwrite=overwrite)
     experiment = run_folder.read_config(run)
@@ -239,7 +229,8 @@ def export_weights(
     assert trainer.propensity is not None
     assert trainer.weights is not None
     write(log, path, beside=_columns(log, split, trainer, trainer.weights.mean))
-    return WeightedLog(path, trainer.estimator.name, trainer.propensity.name, trainer.by_proxy, trainer.weights)
+    own = str(experiment.recipe.estimator["name"])
+    return WeightedLog(path, own, trainer.estimator.name, trainer.propensity.name, trainer.by_proxy, trainer.weights)
 
 
 def _weighting(

@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from unveil.errors import UnveilError, UnveilWarning, unknown
-from unveil.processes import deaf
-from unveil.wording import cause_of_death
+from unveil.processes import ignoring_interrupts
+from unveil.wording import exit_reason
 
 Result = Mapping[str, Any]  # the result of a job: what JSON can hold
 OnProgress = Callable[[float], None]  # called with the share of a job that is done, from 0 to 1
@@ -142,7 +142,7 @@ class _Worker:
         before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
         os.environ |= ONE_THREAD  # what is started inherits it
         try:
-            with deaf():
+            with ignoring_interrupts():
                 self.process.start()
         finally:
             for name in ONE_THREAD:
@@ -164,7 +164,7 @@ class _Worker:
             event: Event = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join(5.0)
-            event = Failed(self.job.key, f"its process died ({cause_of_death(self.process.exitcode)}).")
+            event = Failed(self.job.key, f"its process died ({exit_reason(self.process.exitcode)}).")
         if not isinstance(event, Advanced):
             self.job = None
         return event

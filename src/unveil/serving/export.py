@@ -17,7 +17,7 @@ from polars.io.plugins import register_io_source
 
 from unveil.data.slots import histories
 from unveil.errors import UnveilError
-from unveil.evaluation.ranking import at_rest
+from unveil.evaluation.ranking import evaluating
 from unveil.files import atomic_file, check_new_file, write_whole
 from unveil.models.base import Causal, mask_first
 from unveil.serving.recommender import ROWS, Recommender, network_of
@@ -49,7 +49,7 @@ def export_embeddings(recommender: Recommender, folder: Path, *, overwrite: bool
         check_new_file(path, overwrite=overwrite)
     model = network_of(recommender)
     vector = pl.Array(pl.Float32, model.config.width)
-    with at_rest(model):
+    with evaluating(model):
         _, table_VD, bias_V = model.head(torch.zeros(1, model.config.width))
         columns = {"item_id": recommender.items.ids, "vector": table_VD.cpu().numpy(), "bias": bias_V.cpu().numpy()}
     frame = pl.DataFrame(columns, schema={"item_id": pl.String(), "vector": vector, "bias": pl.Float32()})
@@ -70,7 +70,7 @@ def _query_vectors(recommender: Recommender, schema: Mapping[str, Any]) -> Itera
         if isinstance(model, Causal):
             token_BL = mask_first(token_BL, model.n_items)
         last = torch.arange(len(user_B)), torch.full((len(user_B),), token_BL.shape[1] - 1)
-        with at_rest(model):
+        with evaluating(model):
             query_BD = model.head(model(token_BL, last)).h_MD.cpu().numpy()
         yield pl.DataFrame({"user_id": recommender.users.raw(user_B), "vector": query_BD}, schema=schema)
 

@@ -1,7 +1,7 @@
 """Exposure probabilities of items, by the propensity that a model was trained with: a small table saved with it.
 
 A propensity model needs the log, a world or a fit of minutes; a server has none of them. Shapes: S steps,
-U users, B users of a batch, V items, K items asked about, N events.
+U users, B users of a batch, V items, K items requested, N events.
 """
 
 from contextlib import suppress
@@ -18,8 +18,8 @@ from unveil.errors import UnveilError
 from unveil.propensity.base import PropensityModel
 
 POPULARITY = "popularity"
-#: Numbers that a table may hold: 16 MiB; and that are asked of the propensity model for it.
-_CELLS, _ASKED = 1 << 22, 1 << 24
+#: Numbers that a table may hold: 16 MiB; and that the propensity model computes for it.
+_CELLS, _COMPUTED = 1 << 22, 1 << 24
 #: Users whose mean stands for all, where a propensity is personal.
 _USERS = 64
 
@@ -75,7 +75,7 @@ def _of_steps(propensity: PropensityModel, whole: Sequences) -> ExposureTable:
     step_S = np.unique(step_U) if propensity.kind == "temporal" else step_U[-1:]
     step_S = _spread(step_S, max(1, _CELLS // whole.n_items))
     near_U = np.searchsorted((step_S[1:] + step_S[:-1]) / 2, step_U)
-    count = min(_USERS, max(2, _ASKED // (len(step_S) * whole.n_items)))
+    count = min(_USERS, max(2, _COMPUTED // (len(step_S) * whole.n_items)))
     rows = [_mean(propensity, whole, _spread(user_U[near_U == s], count), step) for s, step in enumerate(step_S)]
     personal = any(differs for _, differs in rows)
     return ExposureTable(propensity.name, "users" if personal else "", step_S, np.stack([row_V for row_V, _ in rows]))

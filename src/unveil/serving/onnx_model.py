@@ -19,7 +19,7 @@ from unveil import __version__
 from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token, n_tokens, pad_token, tokens_of
 from unveil.errors import UnveilError
-from unveil.evaluation.ranking import Scorer, at_rest
+from unveil.evaluation.ranking import Scorer, evaluating
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, Block, TiedHead, UntiedHead
 from unveil.models.causal import GRU4Rec, SASRec
@@ -166,7 +166,7 @@ def _block(graph: Graph, name: str, block: Block, h_BLD: Value, bias: Value, *, 
 
 
 def _attention(graph: Graph, name: str, block: Block, x_BQD: Value, x_BLD: Value, bias: Value) -> Value:
-    """softmax(q kᵀ / √E + bias) v; the root is taken into the weights of q."""
+    """softmax(q kᵀ / √E + bias) v; the root is part of the weights of q."""
     D, H = block.config.width, block.config.heads
     scale = (D // H) ** -0.5
     q_BQD = graph.linear(x_BQD, f"{name}.query", block.query.weight * scale, block.query.bias * scale)
@@ -302,7 +302,7 @@ def check_parity(exported: Scorer, model: Scorer, sequences: Sequences, length: 
     for part in (user_B, user_B[:1], user_B[-1:], user_B[:0]):  # all lengths, the shortest, the longest, none
         rows = [sequences.history(user) for user in part.tolist()] or [np.zeros(0, np.int64)]
         token_BL = tokens_of(rows, sequences.n_items, length)
-        with at_rest(model):
+        with evaluating(model):
             expected_BV = model.scores(token_BL).cpu()
         spread = max(float(expected_BV.std(dim=1, correction=0).mean()), torch.finfo(torch.float32).tiny)
         differences.append(float((exported.scores(token_BL) - expected_BV).abs().max()) / spread)

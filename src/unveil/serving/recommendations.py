@@ -145,14 +145,14 @@ def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str] = ()
 
 def factor(effect: float) -> str:
     """An effect as text: × 1.50, that many times as likely as without the item; ÷ 1.50, that many times less."""
-    size, sign = np.exp(min(abs(effect), 700.0)), "×" if effect >= 0 else "÷"
+    size, sign = np.exp(min(abs(effect), 700.0)), "×" if effect > -0.005 else "÷"  # not ÷ 1.00
     return f"{sign} {size:.2f}" if size < 1000 else f"{sign} > 1000"
 
 
 def explained(
     recommender: Recommender, frame: pl.DataFrame, count: int, histories: Mapping[str, Index] | None = None
 ) -> pl.DataFrame:
-    """With the columns of `COLUMNS`, if reasons are asked for; `histories`, of item indices, are those of new users."""
+    """With the columns of `COLUMNS`, if reasons are requested; `histories`, of item indices, are those of new users."""
     if not count:
         return frame
     items, sequences = recommender.items, recommender.sequences

@@ -22,7 +22,7 @@ from unveil.data.mapped import release
 from unveil.data.slots import tokens_of
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
+from unveil.evaluation.ranking import Scorer, checked_scores, evaluating, top_items
 from unveil.files import atomic_folder
 from unveil.models.base import Backbone
 from unveil.models.baselines import log_share
@@ -123,12 +123,12 @@ class Recommender:
         changes = {"estimator.name": estimator, **(overrides or {})}
         recipe = Recipe.preset(preset, network_in(changes)).changed(changes)
         split = leave_one_out(Sequences.of(log))
-        ready = prepare(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
-        for doubt in ready.warnings():
-            warn(doubt, UnveilWarning, stacklevel=2)
-        ready.fit(validation_of(split, recipe), watch=watch)
-        exposure = exposure_table(ready.propensity, split.whole, split.train)
-        return cls(ready.model, log.items, log.users, split.whole, recipe.model.length, exposure)
+        trainer = prepare(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
+        for warning in trainer.warnings():
+            warn(warning, UnveilWarning, stacklevel=2)
+        trainer.fit(validation_of(split, recipe), watch=watch)
+        exposure = exposure_table(trainer.propensity, split.whole, split.train)
+        return cls(trainer.model, log.items, log.users, split.whole, recipe.model.length, exposure)
 
     def __repr__(self) -> str:
         model = getattr(self.model, "name", type(self.model).__name__)
@@ -287,7 +287,7 @@ class Recommender:
 
     def scores(self, histories: Sequence[Index]) -> Tensor:
         token_BL = tokens_of(histories, len(self.items), self.length)
-        with at_rest(self.model):
+        with evaluating(self.model):
             return checked_scores(self.model, token_BL, len(self.items)).cpu()
 
     def _lists(

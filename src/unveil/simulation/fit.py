@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError, check_range, check_ranges
 from unveil.models.tensor_factorization.gibbs import Gibbs
-from unveil.models.tensor_factorization.recipes import RECIPES, Advance, Learnt, Recipe
+from unveil.models.tensor_factorization.recipes import RECIPES, Advance, FittedFactors, Recipe
 from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, split
 from unveil.propensity.factors import Factors
 from unveil.settings import changed, flattened, read_toml, toml_value
@@ -83,7 +83,7 @@ def learn_and_score(
         raise UnveilError(f"the fit of {task.name} diverged: its factors are not all numbers", hint=hint)
     train, parts = task.epoch(for_biases), (task.parts.valid, task.parts.test)
     _, by_biases = BIASES.sample(train, task.likelihood, parts, for_biases, advance)
-    by_world = Learnt.by(learnt.factors, task)
+    by_world = FittedFactors.by(learnt.factors, task)
     predictions: dict[str, Sequence[NDArray[np.float64]]] = {
         "mean": [np.full(len(part), train.value_N.mean()) for part in parts],  # the same value for every tuple
         "bias_only": by_biases,  # user, item and step each add their own
@@ -193,7 +193,7 @@ def first_steps(tuples: Tuples, real_lengths: bool) -> NDArray[np.int32]:
 
 
 def fit_of(configs: Sequence[Path], changes: Mapping[str, Any]) -> Fit:
-    """What the files say, one part of a world in each or all in one; then what was asked for by hand."""
+    """What the files say, one part of a world in each or all in one; then what was given by hand."""
     fit, said = Fit(), dict[str, tuple[Any, Path]]()
     for path in configs:
         for name, value in flattened(read_toml(path, "config")).items():

@@ -1,4 +1,4 @@
-"""Drawing a log from a world, block by block: Y = C · O · R; with ratings and impressions where asked for.
+"""Drawing a log from a world, block by block: Y = C · O · R; with ratings and impressions where requested.
 
 Shapes: S slots (all the user-step pairs of a world), B slots of one block, V items, N events, T interactions, U users.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.propensity.factors import TILE, sigmoid
-from unveil.simulation.choice import ChoiceModel
+from unveil.simulation.choice import NOTHING, ChoiceModel
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
@@ -55,9 +55,11 @@ def draw(
     click are recorded with probability `impressions`.
     """
     for_exposure, for_choice, for_relevance, for_record = rng.spawn(4)
-    kept: list[NDArray[np.int32]] = []
+    user_S, step_S = world.slots()
+    item_S = np.full(len(user_S), NOTHING, np.int32)  # small arrays among the large ones would keep freed memory held
     skipped: list[NDArray[np.int32]] = []
-    for user_B, step_B in _blocks(world, block, progress):
+    for at in _blocks(world, block, progress):
+        user_B, step_B = user_S[at], step_S[at]
         theta_BV = world.exposure(user_B, step_B)
         logit_BV = world.relevance_logits.logits(user_B, step_B)
         # Double precision: a coarser number could not tell a θ of 1e-8 from one of 6e-8.
@@ -68,14 +70,16 @@ def draw(
         clicked_B = (item_B >= 0) & exposed_BV[at_B, item_B]
         if relevance_draw:
             clicked_B &= uniform_B < sigmoid(logit_BV[at_B, item_B])
-        kept.append(np.stack([user_B, item_B.astype(np.int32), step_B])[:, clicked_B])
+        item_S[at] = np.where(clicked_B, item_B, NOTHING)
         if impressions is not None:
             left_BV = exposed_BV & (for_record.random(exposed_BV.shape, np.float32) < impressions)
             left_BV[at_B[clicked_B], item_B[clicked_B]] = False
             b_N, item_N = np.nonzero(left_BV)
             skipped.append(np.stack([user_B[b_N], item_N.astype(np.int32), step_B[b_N]]))
-    user_N, item_N, step_N = np.concatenate([*kept, *skipped], axis=1)
-    return Events(user_N, item_N, step_N, np.arange(len(user_N)) < sum(part.shape[1] for part in kept))
+    clicked_S = item_S != NOTHING
+    kept = np.stack([user_S, item_S, step_S])[:, clicked_S]
+    user_N, item_N, step_N = np.concatenate([kept, *skipped], axis=1)
+    return Events(user_N, item_N, step_N, np.arange(len(user_N)) < kept.shape[1])
 
 
 def ratings(world: "World", events: Events, noise: float, stars: bool, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -94,16 +98,14 @@ def ratings(world: "World", events: Events, noise: float, stars: bool, rng: np.r
     return rating_N
 
 
-def _blocks(
-    world: "World", block: int | None, progress: Progress | None
-) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    user_S, step_S = world.slots()
+def _blocks(world: "World", block: int | None, progress: Progress | None) -> Iterator[slice]:
+    slots = len(world.slots()[0])
     in_cache = (1 << 18) // max(1, world.n_items)  # few enough numbers to stay in the processor's cache
     size = whole_tiles(in_cache if block is None else block)
-    for start in range(0, len(user_S), size):
-        yield user_S[start : start + size], step_S[start : start + size]
+    for start in range(0, slots, size):
+        yield slice(start, start + size)
         if progress is not None:
-            progress(min(start + size, len(user_S)), len(user_S))
+            progress(min(start + size, slots), slots)
 
 
 def whole_tiles(size: int) -> int:

@@ -1,6 +1,6 @@
 """Users, items and steps whose true relevance and exposure are known.
 
-Shapes: U users, V items, T steps, S slots, B slots asked for, M (user, item, step) triples.
+Shapes: U users, V items, T steps, S slots, B slots requested, M (user, item, step) triples.
 """
 
 import json

@@ -29,10 +29,10 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from unveil.data.batches import Batch
 from unveil.errors import UnveilError
-from unveil.processes import deaf
+from unveil.processes import ignoring_interrupts
 from unveil.training.checkpoint import Checkpoint, differences
 from unveil.training.device import pick_device
-from unveil.wording import cause_of_death
+from unveil.wording import exit_reason
 
 BUCKET = 2**22  # numbers sent at once, 16 MiB; a larger gradient is sent by itself, without a copy
 TO_JOIN, TO_TAKE_PART = timedelta(minutes=5), timedelta(minutes=30)  # how long workers wait for one another
@@ -233,7 +233,7 @@ class Workers:
         except ProcessExitedException as error:
             code = self.context.processes[error.error_index].exitcode
             size = len(self.context.processes) + 1
-            return f"worker {error.error_index + 2} of {size} died ({cause_of_death(code)})"
+            return f"worker {error.error_index + 2} of {size} died ({exit_reason(code)})"
         except ProcessRaisedException as error:
             return f"worker {error.error_index + 2} failed: {str(error).strip().splitlines()[-1]}"
         return None
@@ -253,7 +253,7 @@ def local_workers(size: int, work: Callable[[Task, Place], object], task: Task) 
     with TemporaryDirectory(prefix="unveil-") as folder:
         address = (Path(folder) / "store").as_uri()
         how: Any = {"join": False, "daemon": True, "start_method": "spawn"}  # a fork would copy locks, not threads
-        with deaf():
+        with ignoring_interrupts():
             context = start_processes(_work, (work, task, size, address), size - 1, **how)  # type: ignore[no-untyped-call]
         workers = Workers(context)
         try:

@@ -11,7 +11,7 @@ from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split
 from unveil.estimators import base as estimators
 from unveil.estimators.inverse import weight_diagnostics
-from unveil.evaluation.evaluator import ValidationEvaluator
+from unveil.evaluation.evaluator import Sharing, ValidationEvaluator
 from unveil.evaluation.protocols import FULL
 from unveil.models.base import Backbone, backbone
 from unveil.propensity import build as propensities
@@ -91,13 +91,19 @@ def task_of(train: Sequences, recipe: Recipe, model: Backbone) -> ClozeTask | Ne
 
 
 def validation_of(
-    split: Split, recipe: Recipe, *, protocol: str = FULL, exclude_seen: bool = True, seed: int = 0
+    split: Split,
+    recipe: Recipe,
+    *,
+    protocol: str = FULL,
+    exclude_seen: bool = True,
+    seed: int = 0,
+    sharing: Sharing | None = None,
 ) -> ValidationEvaluator:
     """Computes `training.monitor`, such as NDCG@10, under `protocol`: full, uniform-N or popular-N."""
     how: dict[str, Any] = {"monitor": recipe.training.monitor, "exclude_seen": exclude_seen, "seed": seed}
     validation = ValidationEvaluator.of(split, length=recipe.model.length, protocol=protocol, **how)
     device = str(pick_device(recipe.training.device))
-    return replace(validation, evaluator=replace(validation.evaluator, device=device))
+    return replace(validation, evaluator=replace(validation.evaluator, device=device, sharing=sharing))
 
 
 def propensity_of(

@@ -133,7 +133,7 @@ PRESETS = {"quick": QUICK, "paper": PAPER, "converged": CONVERGED}
 
 if TYPE_CHECKING:
     AnyNetwork = NetworkConfig
-else:  # the settings of any registered network, told apart by their name
+else:  # the settings of any registered network, distinguished by their name
     AnyNetwork = Annotated[reduce(or_, (backbone(name).Config for name in BACKBONES)), Field(discriminator="name")]
 
 #: The propensity of the kind that the estimator needs: the true one where there is a world, else popularity.

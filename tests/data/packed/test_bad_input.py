@@ -84,7 +84,7 @@ def test_files_that_are_no_parquet(log: Path) -> None:
     (log / "2.parquet").write_bytes((log / "1.parquet").read_bytes()[:-20])
     check_message(log, "not a whole Parquet file")
     (log / "2.parquet").write_text("user_id,item_id\na,1\n")
-    check_message(log, "not a whole Parquet file")
+    check_message(log, "not a Parquet file: found \"a file that begins with 'user_id,item_id'\"")
 
 
 def test_a_file_whose_pages_are_damaged(log: Path) -> None:

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from tests.models.tensor_factorization.tiny import from_factors, some
 from unveil.errors import UnveilError
-from unveil.models.tensor_factorization.recipes import RECIPES, Descent, Learnt, Side, Sides
+from unveil.models.tensor_factorization.recipes import RECIPES, Descent, FittedFactors, Side, Sides
 from unveil.models.tensor_factorization.task import Negatives, Task, split
 
 SHAPE = (5, 6, 4)
@@ -85,7 +85,7 @@ def task(name: str, *, redraw: bool = True) -> Task:
     return Task.of_exposure(parts, Negatives(TUPLES), np.random.default_rng(1), redraw=redraw)
 
 
-def learn(recipe: str, of: Task, seed: int = 0) -> tuple[Learnt, int]:
+def learn(recipe: str, of: Task, seed: int = 0) -> tuple[FittedFactors, int]:
     done: list[int] = []
     learnt = RECIPES.build(recipe, SMALL.get(recipe, {})).learn(of, np.random.default_rng(seed), done.append)
     return learnt, sum(done)

@@ -131,7 +131,7 @@ def test_logged_propensities_of_training_events_are_kept() -> None:
     assert blank.time is not None
     assert not blank.time[others].any()
     recipe = objective(log).recipe.changed({"estimator.name": "itps", "propensity.name": "logged"})
-    weights, again = objective(log).ready(recipe).weights, objective(log).ready(recipe).weights
+    weights, again = objective(log).trainer(recipe).weights, objective(log).trainer(recipe).weights
     assert weights is not None
     assert weights == again
 
@@ -142,7 +142,7 @@ def test_positions_are_told_by_the_training_part_alone() -> None:
     split = split_of(log)
     handed = objective(log)
     recipe = handed.recipe.changed({"estimator.name": "itps", "propensity.name": "position"})
-    found, whole = (ready.propensity for ready in (handed.ready(recipe), prepare(split.train, recipe, log=log)))
+    found, whole = (ready.propensity for ready in (handed.trainer(recipe), prepare(split.train, recipe, log=log)))
     assert isinstance(found, Position)
     assert isinstance(whole, Position)
     assert found.examination == whole.examination
@@ -156,7 +156,7 @@ def test_ratings_are_told_where_they_are_asked_for_and_of_the_training_part_alon
     log = replace(small_log(), rating=np.random.default_rng(0).integers(1, 6, 300).astype(np.float32))
     split, rated = split_of(log), EXPERIMENT.changed({"estimator.name": "wmf-distilled-rated"})
     handed = TrainingContext.of(Training(rated), log, split, None)
-    found = handed.ready(handed.recipe).estimator
+    found = handed.trainer(handed.recipe).estimator
     whole = prepare(split.train, rated.recipe, log=log).estimator
     assert isinstance(found, WMFDistilledRated)
     assert isinstance(whole, WMFDistilledRated)

@@ -22,10 +22,10 @@ from unveil.simulation.feedback.rounds import (
     AT_RANDOM,
     MOST_POPULAR,
     Learner,
-    Learnt,
     Loop,
     Retraining,
     State,
+    TrainedModel,
     Weights,
     grown,
     load,
@@ -42,11 +42,13 @@ class Diary:
     length: int = 8
     seen: list[tuple[Sequences, int, bool, int | None]] = field(default_factory=list)
 
-    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
+    def learn(
+        self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
+    ) -> TrainedModel:
         self.seen.append((sequences, seed, before is not None, epochs))
-        return Learnt(Random(sequences.n_items, seed % 1000), {"loss": float(len(self.seen))})
+        return TrainedModel(Random(sequences.n_items, seed % 1000), {"loss": float(len(self.seen))})
 
-    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
+    def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
         raise NotImplementedError
 
 

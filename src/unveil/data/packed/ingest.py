@@ -42,6 +42,12 @@ class Parts:
             with reading(path), parquet_errors(path):
                 if not path.stat().st_size:
                     raise UnveilError("the file is empty", where=path, expected="a Parquet file", hint="Leave it out.")
+                with path.open("rb") as file:
+                    start = file.read(40)
+                if not start.startswith(b"PAR1"):
+                    found = f"a file that begins with {start.splitlines()[0].decode('ascii', 'backslashreplace')!r}"
+                    hint = f"Convert it first: unveil data convert {path} -o {path.name.partition('.')[0]}.parquet."
+                    raise UnveilError("not a Parquet file", where=path, found=found, expected="Parquet", hint=hint)
                 scan = pl.scan_parquet(path, glob=False)
                 schemas[path] = scan.collect_schema()
                 rows[path] = int(scan.select(pl.len()).collect().item())

@@ -27,7 +27,7 @@ _NUMBERS = {pl.Int64: re.compile(r"-?[0-9]{1,19}"), pl.Float64: re.compile(r"-?[
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows are laid out. Without a header, `names` are names to show."""
+    """How the rows are delimited. Without a header, `names` are names to show."""
 
     separator: str
     names: tuple[str, ...]
@@ -221,7 +221,7 @@ def _careful(content: Content, layout: Layout) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         found = str(error).splitlines()[0]
         hint = "Look for a quote that is not closed, or name the format with --format."
-        raise UnveilError("the rows cannot be told apart", where=content.path, found=found, hint=hint) from None
+        raise UnveilError("the ends of the rows are not clear", where=content.path, found=found, hint=hint) from None
 
 
 def _frame(content: Content, layout: Layout, types: Sequence[type[pl.DataType]]) -> pl.DataFrame:

@@ -96,7 +96,7 @@ Advance = Callable[[int], None]  # of the number of tuples since the last call
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class FittedFactors:
     """Factors, and the prediction of the validation and test tuples: a sampler's is the mean over draws."""
 
     factors: Factors
@@ -115,7 +115,7 @@ class Recipe(Protocol):
     name: ClassVar[str]
     where: ClassVar[Where]  # it takes its negatives from
 
-    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
+    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> FittedFactors:
         """Learn from the training part; choose, if anything, by the validation part."""
 
     def work(self, task: Task) -> int:
@@ -144,20 +144,20 @@ class ByDescent:
     def start(self, task: Task, rng: np.random.Generator) -> Sides:
         raise NotImplementedError
 
-    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
+    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> FittedFactors:
         how: dict[str, Any] = {"batch": self.batch, "lr": self.lr, "penalty": self.penalty}
         state = Descent(self.start(task, rng), task.size, logistic=task.metric == "AUC", **how)
-        kept: tuple[float, Learnt] | None = None
+        kept: tuple[float, FittedFactors] | None = None
         for _ in range(self.epochs):
             train = task.epoch(rng)
             with threads(1):
                 state.epoch(train, rng)
             advance(len(train))
             if self.keep_best:
-                learnt = Learnt.by(state.factors(), task)
+                learnt = FittedFactors.by(state.factors(), task)
                 loss = task.loss(learnt.valid_N, task.parts.valid)
                 kept = min(kept or (loss, learnt), (loss, learnt), key=lambda each: each[0])
-        return kept[1] if kept is not None else Learnt.by(state.factors(), task)
+        return kept[1] if kept is not None else FittedFactors.by(state.factors(), task)
 
     def work(self, task: Task) -> int:
         return self.epochs * task.size
@@ -246,7 +246,7 @@ class Posterior:
         check_range(0 <= self.burn_in <= last, f"{self.name}.burn_in", self.burn_in, f"0 to {last}")
         check_range(0 <= kept <= 0.999, f"{self.name}.persistence", kept, "0 to 0.999")
 
-    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
+    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> FittedFactors:
         """Sample; the negatives of exposure are drawn once, as a posterior is that of one set of data."""
         gibbs = Gibbs(self.width, self.sweeps, self.burn_in, SlowSteps(self.persistence, self.sway))
         try:
@@ -254,7 +254,7 @@ class Posterior:
         except (np.linalg.LinAlgError, ArithmeticError):
             hint = "Options nearer to the usual may help, or ratings of a usual size."
             raise UnveilError(f"the factors of {task.name} grew without bound", hint=hint) from None
-        return Learnt(draw.factors(), *means)
+        return FittedFactors(draw.factors(), *means)
 
     def work(self, task: Task) -> int:
         return self.sweeps * task.size

@@ -96,7 +96,7 @@ class Negatives:
                 expected=f"1 to {others} for each positive: the items less the positive",
                 hint="Pass a smaller --negatives, or use a log with more items.",
             )
-        if len(self._taken) == np.prod(self.interacted.shape):
+        if len(self._observed) == np.prod(self.interacted.shape):
             raise UnveilError("every user met every item at every step: there is nothing that was not exposed")
 
     def beside(self, positives: Tuples, rng: np.random.Generator) -> Tuples:
@@ -107,8 +107,8 @@ class Negatives:
         slots = positives.where(np.repeat(np.arange(len(positives)), self.each))
         drawn = self._moved(slots, np.ones(len(slots), bool), self.where, rng)
         for nth in count():
-            place_M = np.searchsorted(self._taken, drawn.key_N).clip(max=len(self._taken) - 1)
-            if not (hit_M := self._taken[place_M] == drawn.key_N).any():
+            place_M = np.searchsorted(self._observed, drawn.key_N).clip(max=len(self._observed) - 1)
+            if not (hit_M := self._observed[place_M] == drawn.key_N).any():
                 break
             drawn = self._moved(drawn, hit_M, self.where if nth < _PATIENCE else "anywhere", rng)
         return drawn.with_values(0)
@@ -121,7 +121,7 @@ class Negatives:
         return Tuples(moved[0], moved[1], moved[2], tuples.value_N, tuples.shape)
 
     @cached_property
-    def _taken(self) -> Index:
+    def _observed(self) -> Index:
         return np.unique(self.interacted.key_N)
 
 

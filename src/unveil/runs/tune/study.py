@@ -48,7 +48,7 @@ class Space:
             if source not in shipped:
                 raise unknown("space", source, [*sorted(shipped), "a TOML file"], where="--space")
             path = shipped[source]
-        tree = read_toml(path, "space", "a TOML file, or the name of a ready space")
+        tree = read_toml(path, "space", "a TOML file, or the name of a built-in space")
         dimensions = {name: _dimension(value, f"{source}, {name}") for name, value in _leaves(tree)}
         if not dimensions:
             raise UnveilError("the space is empty", where=source, expected='settings, e.g. "model.width" = [16, 32]')

@@ -136,7 +136,7 @@ class TrainingContext:
         """Build what a trial needs, to find errors before anything is trained, and say what it is."""
         if isinstance(self.validation, LabelledValidation):
             tell(str(self.validation))
-        self.ready(self.recipe_of(settings), tell)
+        self.trainer(self.recipe_of(settings), tell)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
         """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
@@ -149,14 +149,14 @@ class TrainingContext:
                 seeds[f"{part}.seed"] = int(chosen.get("seed", 0)) + replicate
         return recipe.changed(seeds)
 
-    def ready(self, recipe: Recipe, tell: Tell | None = None) -> Trainer:
+    def trainer(self, recipe: Recipe, tell: Tell | None = None) -> Trainer:
         return prepare(self.train, recipe, log=self.logged, world=self.world, tell=tell)
 
     def fit(self, recipe: Recipe, keep: Keep, watch: Watcher) -> Fitted:
         validation = self.validation
         if isinstance(validation, ValidationEvaluator):
             validation = replace(validation, evaluator=replace(validation.evaluator, length=recipe.model.length))
-        return self.ready(recipe).fit(validation, keep=keep, watch=watch)
+        return self.trainer(recipe).fit(validation, keep=keep, watch=watch)
 
     def replicate(self, settings: Mapping[str, Any], number: int, place: Path, report: Report) -> Replicate:
         recipe, keep = self.recipe_of(settings, number), Keep(place, resume=True, identity={"log": self.fingerprint})

@@ -36,18 +36,18 @@ def create_app(service: InferenceService) -> FastAPI:
         title="unveil", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=service.open
     )
     app.include_router(_lists(service))
-    app.include_router(_upkeep(service))
+    app.include_router(_maintenance(service))
     for path, (name, kind) in _FILES.items():
         content = files(__package__).joinpath("page", name).read_bytes()
         response = Response(content, media_type=f"text/{kind}; charset=utf-8", headers=_HEADERS)
         app.router.routes.append(Route(f"/{path}", response, methods=["GET"]))
     for problem in (UnveilError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(problem, _refuse)
+        app.add_exception_handler(problem, _error_response)
     return app
 
 
 def _lists(service: InferenceService) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["lists"], responses=schemas.refusals(400, 401, 403, 408, 413, 422, 429))
+    router = APIRouter(prefix="/v1", tags=["lists"], responses=schemas.errors(400, 401, 403, 408, 413, 422, 429))
 
     @router.post("/recommend", response_model=schemas.RecommendResponse, summary="One list")
     async def recommend(question: schemas.RecommendRequest) -> Response:
@@ -77,7 +77,7 @@ def _lists(service: InferenceService) -> APIRouter:
     return router
 
 
-def _upkeep(service: InferenceService) -> APIRouter:
+def _maintenance(service: InferenceService) -> APIRouter:
     router = APIRouter(tags=["upkeep"])
 
     @router.get("/health", summary="Alive?")
@@ -95,7 +95,7 @@ def _upkeep(service: InferenceService) -> APIRouter:
         """Text in the format of Prometheus."""
         return Response(generate_latest(service.metrics.registry), media_type="text/plain; version=0.0.4")
 
-    @router.post("/reload", summary="Look at the model folders again", responses=schemas.refusals(401, 403, 409))
+    @router.post("/reload", summary="Look at the model folders again", responses=schemas.errors(401, 403, 409))
     async def reload() -> Response:
         """Load every folder again. 409 if one is refused: its old version stays."""
         outcomes = await service.reload(force=True)
@@ -113,7 +113,7 @@ def _json(content: BaseModel) -> Response:
     return Response(content.model_dump_json(), media_type="application/json")
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     status, problem, headers = 500, "something went wrong here; it has been logged", None
     if isinstance(error, UnveilError):
         status, problem = 422, str(error)

@@ -75,7 +75,7 @@ def _host_name(text: str) -> str:
 
 
 class Middleware:
-    """The service behind HTTP; while it is draining, clients are asked to close their connections."""
+    """The service behind HTTP; while it is draining, responses carry `Connection: close`."""
 
     def __init__(self, service: InferenceService) -> None:
         self.service, self.app, self.under_way = service, create_app(service), 0

@@ -113,7 +113,7 @@ class ErrorResponse(BaseModel):
     error: str
 
 
-def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
+def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     """How the responses of a path to bad requests are described in OpenAPI."""
     meaning = {
         400: "not JSON",

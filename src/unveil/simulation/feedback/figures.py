@@ -14,7 +14,7 @@ from unveil.data.interactions import Sequences
 from unveil.data.slots import histories
 from unveil.evaluation.metrics import ARP, EFD, NOBODY, Coverage, Gini, ListMetric
 from unveil.evaluation.protocols import seen_cells
-from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
+from unveil.evaluation.ranking import Scorer, checked_scores, evaluating, top_items
 from unveil.simulation.world import World
 
 #: Users, and scores or relevances, held at once: 16 or 32 MiB.
@@ -43,7 +43,7 @@ def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Li
     # Users with histories of similar length together: rows are as wide as the longest of a batch.
     order_U = np.argsort(np.minimum(sequences.length_U, length), kind="stable")
     size = max(1, min(ROWS, CELLS // sequences.n_items))
-    with at_rest(scorer):
+    with evaluating(scorer):
         for start in range(0, len(order_U), size):
             user_B = order_U[start : start + size]
             seen_B = sequences.length_U[user_B]

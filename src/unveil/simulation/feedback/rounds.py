@@ -42,7 +42,7 @@ Weights = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class TrainedModel:
     """A scorer, and what its training says of itself."""
 
     scorer: Scorer
@@ -64,11 +64,13 @@ class Learner(Protocol):
     def length(self) -> int:
         """The number of tokens that the scorer is shown."""
 
-    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
+    def learn(
+        self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
+    ) -> TrainedModel:
         """Train on whole histories: from scratch, or for some epochs from what was learnt `before`."""
 
-    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        """What was learnt on these histories, given what `Learnt.weights` was."""
+    def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
+        """What was learnt on these histories, given what `TrainedModel.weights` was."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +98,17 @@ class Network:
     def length(self) -> int:
         return self.recipe.model.length
 
-    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
+    def learn(
+        self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
+    ) -> TrainedModel:
         recipe = self.recipe.changed({"training.seed": seed} | ({} if before is None else self._further(epochs)))
         truth = self.world if estimator(str(recipe.estimator["name"])).needs == "truth" else None
-        ready = prepare(sequences, recipe, world=truth)
+        trainer = prepare(sequences, recipe, world=truth)
         if before is not None:
-            ready.model.load_state_dict(before.weights)
-        fitted = ready.fit(None, watch=self.watch)
-        share = 1.0 if ready.weights is None else ready.weights.ess_share
-        return Learnt(ready.model, {"loss": fitted.epochs[-1].loss, "ess": share})
+            trainer.model.load_state_dict(before.weights)
+        fitted = trainer.fit(None, watch=self.watch)
+        share = 1.0 if trainer.weights is None else trainer.weights.ess_share
+        return TrainedModel(trainer.model, {"loss": fitted.epochs[-1].loss, "ess": share})
 
     def _further(self, epochs: int | None) -> dict[str, Any]:
         """A rate that was cut on the way stays cut; rates that fall to 0 rise once more, or nothing would be learnt."""
@@ -113,10 +117,10 @@ class Network:
         count = {} if epochs is None else {"training.epochs": epochs}
         return count | ({"training.step_epoch": 0} if cut else {})
 
-    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
+    def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
         model = new_model(self.recipe, sequences.n_items)
         model.load_state_dict(dict(weights))
-        return Learnt(model.eval())
+        return TrainedModel(model.eval())
 
 
 @dataclass(frozen=True)
@@ -126,11 +130,13 @@ class Rule:
     scorer: Callable[[Sequences, int], Scorer]
     length: int
 
-    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
-        return Learnt(self.scorer(sequences, seed))
+    def learn(
+        self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
+    ) -> TrainedModel:
+        return TrainedModel(self.scorer(sequences, seed))
 
-    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        return Learnt(self.scorer(sequences, int(weights["seed"]) if "seed" in weights else 0))
+    def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
+        return TrainedModel(self.scorer(sequences, int(weights["seed"]) if "seed" in weights else 0))
 
 
 #: What most users chose, the loop at its narrowest; and any unseen item, the loop at its widest.
@@ -142,7 +148,7 @@ RULES: Mapping[str, Rule] = {"popularity": MOST_POPULAR, "random": AT_RANDOM}
 
 BASE, WORLD = "histories.safetensors", "world"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
-_TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
+_TRAINING, _CHOICES = 1, 2  # keep two streams of random numbers apart
 
 
 def grown(base: Sequences, chosen_RU: Index) -> Sequences:
@@ -200,7 +206,7 @@ class State:
 
     chosen_RU: Index
     lists: Lists
-    learnt: Learnt
+    learnt: TrainedModel
     records: tuple[Record, ...]
 
     @property
@@ -245,7 +251,7 @@ class Loop:
 
     def uniforms(self, replicate: int, round: int) -> NDArray[np.float64]:
         """One number a user: the same for every model."""
-        return np.random.default_rng([self.seed, replicate, round, _LUCK]).random(self.base.n_users)
+        return np.random.default_rng([self.seed, replicate, round, _CHOICES]).random(self.base.n_users)
 
     def training_seed(self, replicate: int, round: int) -> int:
         """Initial weights, batches and masks: the same for every model, others in every round and replicate."""
@@ -257,7 +263,7 @@ class Loop:
             chosen_RU, consumed = self._respond(replicate, last)
         sequences, round = self.base if last is None else grown(self.base, chosen_RU), len(chosen_RU)
         if last is not None and not self.retraining.due(round):
-            learnt = Learnt(last.learnt.scorer)
+            learnt = TrainedModel(last.learnt.scorer)
         else:
             warm = last.learnt if last is not None and self.retraining.warm else None
             seed, epochs = self.training_seed(replicate, round), None if warm is None else self.retraining.epochs

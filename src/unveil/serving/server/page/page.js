@@ -122,7 +122,8 @@ byId("clear").addEventListener("click", () => { state.history = []; changed(); s
 
 function reason(why) {
   const factor = Math.exp(Math.abs(why.effect));
-  const strength = element("b", `${why.effect >= 0 ? "×" : "÷"} ${factor < 100 ? factor.toFixed(2) : "> 100"}`, why.effect >= 0 ? "for" : "against");
+  const up = why.effect > -0.005; // "÷ 1.00" would be no effect in the colour of one
+  const strength = element("b", `${up ? "×" : "÷"} ${factor < 100 ? factor.toFixed(2) : "> 100"}`, up ? "for" : "against");
   const entry = element("li");
   entry.append(strength, element("span", titled(why)));
   return entry;
