@@ -155,11 +155,6 @@ class Assumptions(SemiSynthetic):
                     place = {**asdict(point), "estimator": name, "world": world, "replicate": replicate}
                     yield Cell(key, place, self.cost(arm))
 
-    def priority(self, cell: Cell) -> Any:
-        """Whole replicates first; within one log by log, so that a process draws few of them; longest first."""
-        log = [cell.at.get(name, "") for name in ("choice", "foresight", "severity")]
-        return cell.at["world"], cell.at.get("replicate", 0), log, -cell.cost
-
     def other_keys(self, cell: Cell) -> Sequence[str]:
         """Other studies have the cells in which users choose and are shown items as at the base point."""
         prefix = f"{self.choice}-f{self.foresight:g}-"
@@ -206,8 +201,10 @@ class Assumptions(SemiSynthetic):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         lines, measure = self.lines(answer), self.headline(answer.results)
-        names = dict.fromkeys(self.estimators)
-        of = {name: own for name in names if (own := [every[name] for every in lines.values() if name in every])}
+        every = (
+            (name, [own[name] for own in lines.values() if name in own]) for name in dict.fromkeys(self.estimators)
+        )
+        of = {name: own for name, own in every if own}
         whole = {n: own for n, own in of.items() if len(own) == len(lines) and not any(line.untried for line in own)}
         worst = {n: min(m) for n, own in whole.items() if (m := [g.mean for x in own for g in x.gaps.values()])}
         at = {n: {x.axis.levels[k]: s for x in own for k, s in x.standings.items()} for n, own in of.items()}
