@@ -24,14 +24,14 @@ def test_a_line_for_each_job_that_is_over() -> None:
     assert second == "5/5 trials: n1 · failed: no number · 0 s, about 0 s left"
 
 
-def test_no_time_left_is_named_before_a_tenth_is_done() -> None:
+def test_no_time_left_is_named_before_enough_is_done() -> None:
     watch = Watcher()
     watch.start([Toy(0), Toy(1)], 2, "trials")  # of costs 1 and 2
     watch.event(Advanced("n0", 0.15))
     assert watch.left == ""
     watch.begun -= 10
-    watch.event(Advanced("n0", 0.5))
-    assert watch.left == "about 50 s left"
+    watch.event(Advanced("n1", 0.425))
+    assert watch.left == "about 20 s left"
 
 
 def test_a_bar_where_a_person_looks() -> None:

@@ -9,8 +9,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from unveil.runs.workers import Advanced, Done, Event, Failed, Job
 
-#: No time left is named before this share of the work is done: the start of the workers would be taken for its pace.
-_ENOUGH = 0.1
+#: No time left is named before this share of the work, or so many jobs' worth, is done: the start would be taken for
+#: its pace.
+_ENOUGH, _JOBS = 0.2, 4
 
 
 def spell(seconds: float) -> str:
@@ -63,7 +64,7 @@ class Watcher:
     def left(self) -> str:
         """The time left if the rest goes as what is done, by costs; nothing before enough is done to say."""
         passed, share = time.monotonic() - self.begun, self.done / sum(self.cost.values())
-        return "" if share < _ENOUGH else f"about {spell(passed / share - passed)} left"
+        return "" if share < min(_ENOUGH, _JOBS / len(self.cost)) else f"about {spell(passed / share - passed)} left"
 
 
 Silent = Watcher

@@ -186,8 +186,8 @@ class Assumptions(SemiSynthetic):
         for axis, own in lines.items():
             levels = []
             for level, point in axis.levels.items():
-                at = {name: line.standings[level] for name, line in own.items() if level in line.standings}
-                standings = [{"estimator": name, **each.as_json()} for name, each in at.items()]
+                at = [(name, line.standings[level]) for name, line in own.items() if level in line.standings]
+                standings = [{"estimator": name, **each.as_json()} for name, each in at]
                 levels.append({"level": level, **asdict(point), "standings": standings})
             axes.append({"name": axis.name, "title": axis.title, "assumption": axis.breaks, "levels": levels})
         return {
@@ -201,10 +201,8 @@ class Assumptions(SemiSynthetic):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         lines, measure = self.lines(answer), self.headline(answer.results)
-        every = (
-            (name, [own[name] for own in lines.values() if name in own]) for name in dict.fromkeys(self.estimators)
-        )
-        of = {name: own for name, own in every if own}
+        of = {n: [own[n] for own in lines.values() if n in own] for n in dict.fromkeys(self.estimators)}
+        of = {name: own for name, own in of.items() if own}
         whole = {n: own for n, own in of.items() if len(own) == len(lines) and not any(line.untried for line in own)}
         worst = {n: min(m) for n, own in whole.items() if (m := [g.mean for x in own for g in x.gaps.values()])}
         at = {n: {x.axis.levels[k]: s for x in own for k, s in x.standings.items()} for n, own in of.items()}
@@ -233,13 +231,12 @@ class Assumptions(SemiSynthetic):
         return {"shares_figure": shares_figure(gaps, "assumptions", {axis.title: axis.scale for axis in lines})}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        places = self.headline(answer.results).k
         return [
             {"axis": axis.name, "level": level, **asdict(point), **row}
             for axis in self.axes
             for level, point in axis.levels.items()
             for row in csv_rows(answer.results.at(**asdict(point)), self.preset)
-            if row["evaluation"] == TRUE and row["k"] == places
+            if row["evaluation"] == TRUE and row["k"] == self.headline(answer.results).k
         ]
 
     def announcement(self) -> str:

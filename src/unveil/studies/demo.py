@@ -119,13 +119,15 @@ class Demo(Study):
     epochs: int = 80
     negatives: int = 100  # drawn uniformly, and again by popularity
     seed: int = 0
-    changes: tuple[str, ...] = ()  # settings of all trainings, as NAME=VALUE
+    #: Settings of all trainings, or of one estimator. The world is small: fewer batches than usual learn its factors.
+    changes: tuple[str, ...] = ("corrected-distilled:estimator.batches=2000",)
     replicates: int = 1
-    estimators: tuple[str, ...] = (BASE, "ips", "itps", "corrected", BOUND)
+    estimators: tuple[str, ...] = (BASE, "ips", "itps", "corrected", "corrected-distilled", "wmf-distilled", BOUND)
 
     def cells(self) -> Iterable[Cell]:
         for n, arm in product(range(self.replicates), (*BASELINES, *self.estimators)):
-            yield Cell(f"r{n}-{arm}", {"replicate": n, "estimator": arm}, 0.05 if arm in BASELINES else 1.0)
+            cost = 0.05 if arm in BASELINES else 2.0 if arm == "corrected-distilled" else 1.0
+            yield Cell(f"r{n}-{arm}", {"replicate": n, "estimator": arm}, cost)
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         own = world_log(self, 0)
@@ -133,14 +135,15 @@ class Demo(Study):
         own.world.save(work.folder / "world", overwrite=True)
         yield "models", list(self.cells())
 
-    def recipe(self, replicate: int) -> Recipe:
-        own = {"training.epochs": self.epochs, **changes_of("", self.changes), "training.seed": self.seed + replicate}
+    def recipe(self, replicate: int, arm: str = BASE) -> Recipe:
+        own = {"training.epochs": self.epochs, "training.seed": self.seed + replicate, "estimator.name": arm}
+        own |= changes_of(arm, self.changes)
         return Recipe.preset("quick", "bert4rec").changed({**CHANGES, **own})
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        replicate = cell.at["replicate"]
-        trial = trial_context(self, replicate)
-        arm = trial.arm(cell.at["estimator"], self.recipe(replicate), TrainingShare(context.on_progress))
+        replicate, name = cell.at["replicate"], cell.at["estimator"]
+        trial, recipe = trial_context(self, replicate), self.recipe(replicate, BASE if name in BASELINES else name)
+        arm = trial.arm(name, recipe, TrainingShare(context.on_progress))
         record, users = arm_record(trial, arm), per_user(arm.evaluations[TRUE].frame)
         columns = {name: column(*parts(name)) for name in record["lists"]}
         by_user = {name: users[own].to_list() for name, own in columns.items() if own in users.columns}
@@ -195,8 +198,8 @@ class Demo(Study):
         }
 
     def _event_weights(self, answer: Answer) -> dict[str, Any]:
-        trial, recipe = trial_context(self, 0), self.recipe(0)
-        ready = {arm: trial.prepared(arm, recipe) for arm in weights_by_arm(answer)}
+        trial = trial_context(self, 0)
+        ready = {arm: trial.prepared(arm, self.recipe(0, arm)) for arm in weights_by_arm(answer)}
         return {arm: weights_of(each.estimator, each.task.slots).numpy() for arm, each in ready.items()}
 
 
