@@ -18,9 +18,12 @@ MODELS = PROPENSITY | {"models"}
 MIDDLE = ESTIMATORS | MODELS
 TRUTH = MODELS | {"simulation"}
 USE = MIDDLE | TRUTH | {"training", "evaluation"}
-RUNS = USE | {"simulation.feedback", "serving", "audit", "report", "runs"}
+RUNS = USE | {"simulation.feedback", "simulation.theory", "serving", "audit", "report", "runs"}
 
-#: room → the rooms it may import. `simulation.feedback` stands a floor above the rest of its room.
+#: What trains or evaluates losses in worlds: a floor above the rest of its room.
+UPSTAIRS = ("simulation.feedback", "simulation.theory")
+
+#: room → the rooms it may import.
 ARROWS = {
     "errors": set(),
     "wording": set(),
@@ -37,7 +40,7 @@ ARROWS = {
     "simulation": TRUTH,
     "training": MIDDLE | {"training", "evaluation"},
     "evaluation": MIDDLE | {"evaluation"},
-    "simulation.feedback": USE,
+    **dict.fromkeys(UPSTAIRS, USE),
     "serving": USE | {"serving"},
     "audit": USE | {"audit", "report"},
     "report": GROUND | {"report"},
@@ -65,7 +68,7 @@ def imports(path: Path) -> Iterator[str]:
 
 def room(module: str) -> str:
     parts = module.split(".")
-    return "simulation.feedback" if parts[:2] == ["simulation", "feedback"] else parts[0]
+    return upper if (upper := ".".join(parts[:2])) in UPSTAIRS else parts[0]
 
 
 def test_imports_point_downward() -> None:

@@ -96,12 +96,17 @@ def test_fig1_from_the_papers_files_to_a_page(data: Path, unveil: Command, tmp_p
     assert f"open {tmp_path / 'fig1' / 'index.html'}" in done.out
     assert sorted(path.name for path in (tmp_path / "fig1").iterdir()) == [
         "README.md",
+        "about.json",
+        "cells",
         "figures",
         "index.html",
         "items.csv",
+        "results.csv",
         "results.json",
+        "results.parquet",
+        "run.json",
     ]
-    assert "not empty" in unveil(*arguments).failure()
+    assert "another run: cells.draws was 3 and is now 50" in unveil(*arguments).failure()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.studies.theory.test_docs import found
+from tests.studies.test_theory_docs import found
 from unveil.estimators.base import ESTIMATORS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "estimators"

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.estimators.toys import random_world
-from unveil.studies.theory_claims import TOLERANCE, expected
-from unveil.studies.theory_loss import IPS, ITPS, NAIVE, LossComparison
-from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld, ideal_weight
+from unveil.simulation.theory.claims import TOLERANCE, expected
+from unveil.simulation.theory.enumeration import CLOSED_FORMS, DenseWorld, ideal_weight
+from unveil.simulation.theory.losses import IPS, ITPS, NAIVE, LossComparison
 
 SEEDS = st.integers(0, 10_000)
 MANY = settings(max_examples=15, deadline=None)

@@ -5,7 +5,7 @@ from io import StringIO
 from rich.console import Console
 
 from tests.runs.jobs import Toy
-from unveil.runs.progress import Bar, Lines, job_watcher
+from unveil.runs.progress import Bar, Lines, Watcher, job_watcher
 from unveil.runs.workers import Advanced, Done, Failed
 
 NOTES = ("width 8", "best 0.3000 (trial 1)")
@@ -22,6 +22,16 @@ def test_a_line_for_each_job_that_is_over() -> None:
     first, second = text.getvalue().splitlines()
     assert first == "4/5 trials: n0 · width 8 · best 0.3000 (trial 1) · done in 4 s · 0 s, about 0 s left"
     assert second == "5/5 trials: n1 · failed: no number · 0 s, about 0 s left"
+
+
+def test_no_time_left_is_named_before_enough_is_done() -> None:
+    watch = Watcher()
+    watch.start([Toy(0), Toy(1)], 2, "trials")  # of costs 1 and 2
+    watch.event(Advanced("n0", 0.15))
+    assert watch.left == ""
+    watch.begun -= 10
+    watch.event(Advanced("n1", 0.425))
+    assert watch.left == "about 20 s left"
 
 
 def test_a_bar_where_a_person_looks() -> None:

@@ -22,8 +22,9 @@ from unveil.studies.engine import Answer, Report, run, write
 from unveil.studies.results import STANDARD, TRUE, Estimate, Results, frame_of
 
 Written = tuple[Path, Answer, Report]
-SMALL = ("model.width=8", "model.length=10", "task.batch_size=16")
-ARMS = ("naive", "ips", "itps", "corrected", "ideal")
+FEW = "corrected-distilled:estimator.batches=20"
+SMALL = ("model.width=8", "model.length=10", "task.batch_size=16", FEW)
+ARMS = ("naive", "ips", "itps", "corrected", "corrected-distilled", "wmf-distilled", "ideal")
 
 
 def small(replicates: int = 1, seed: int = 0) -> Demo:
@@ -189,7 +190,7 @@ def means(popularity: float, naive: float, itps: float, ideal: float) -> dict[st
     ],
 )
 def test_the_sentences_follow_the_figures(itps: float, naive: float, ideal: float, said: str, closed: str) -> None:
-    _, against, bound, *_ = findings(*[means(0.1, naive, itps, ideal)] * 3)
+    _, _, against, bound, *_ = findings(*[means(0.1, naive, itps, ideal)] * 3)
     assert said in against
     assert closed in against
     assert ("closes" in against) == (ideal > naive)
@@ -197,23 +198,30 @@ def test_the_sentences_follow_the_figures(itps: float, naive: float, ideal: floa
 
 
 def test_a_naive_model_below_popularity_is_not_better() -> None:
-    worse, better = (findings(*[means(popular, 0.3, 0.35, 0.5)] * 3)[2] for popular in (0.4, 0.1))
+    worse, better = (findings(*[means(popular, 0.3, 0.35, 0.5)] * 3)[3] for popular in (0.4, 0.1))
     assert "is not better than" in worse
     assert "is better than" in better
 
 
 def test_the_two_evaluations_agree_or_not() -> None:
     one, other = means(0.1, 0.2, 0.3, 0.4), means(0.1, 0.3, 0.2, 0.1)
-    assert "agree" in findings(one, one, one)[3]
-    assert "select naive and the ground truth selects ITPS" in findings(one, other, one)[3]
-    assert "both put ITPS first" in findings(one, means(0.1, 0.2, 0.3, 0.1), one)[3]
-    assert "not first" not in findings(one, one, one)[4]
-    assert "not first" in findings(one, one, means(0.1, 0.2, 0.9, 0.8))[4]
+    assert "agree" in findings(one, one, one)[4]
+    assert "select naive and the ground truth selects ITPS" in findings(one, other, one)[4]
+    assert "both put ITPS first" in findings(one, means(0.1, 0.2, 0.3, 0.1), one)[4]
+    assert "not first" not in findings(one, one, one)[5]
+    assert "not first" in findings(one, one, means(0.1, 0.2, 0.9, 0.8))[5]
 
 
 def test_an_estimate_without_units_has_no_interval() -> None:
     row = {"estimator": "naive", **HEADLINE._asdict(), "value": 0.5}
     assert Results.of(frame_of([row])).estimate("naive", HEADLINE) == Estimate(0.5, None, None, 1)
+
+
+def test_the_page_says_first_that_the_world_is_simulated(demo: Written) -> None:
+    first = findings(*[means(0.1, 0.2, 0.3, 0.4)] * 3)[0]
+    assert first.startswith("This world is simulated")
+    assert "docs/results/unbiased/README.md" in first
+    assert first.split(":")[0] in (demo[0] / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

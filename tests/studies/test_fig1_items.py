@@ -3,7 +3,7 @@ import pytest
 
 from unveil.data.indexing import Vocabulary
 from unveil.errors import UnveilError
-from unveil.studies.fig1_items import MOST, Group, extremes, groups_of
+from unveil.studies.fig1 import MOST, Group, extremes, groups_of
 
 TITLES = [
     "Godfather, The (1972)",

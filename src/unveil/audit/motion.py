@@ -20,7 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.audit.timing import Family, Floats, Timing, pairs, positions, select, some_users, timing, two_sided
+from unveil.audit.exposure import rank_correlation
+from unveil.audit.timing import (
+    Family,
+    Floats,
+    Timing,
+    pairs,
+    positions,
+    select,
+    some_users,
+    tied_share,
+    timing,
+    two_sided,
+)
 from unveil.data.interactions import Sequences, offsets
 
 
@@ -48,6 +60,40 @@ def against_depletion(timing: Timing, expected_V: Floats, draws: int) -> tuple[F
     error_V = np.sqrt(timing.variance_V * (1 + 1 / draws))
     z_V = np.divide(timing.mean_V - expected_V, error_V, out=np.zeros_like(error_V), where=timing.tested_V)
     return z_V, two_sided(z_V)
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceTests:
+    """Tests of all items by their places in histories, against random order and a static propensity."""
+
+    timing: Timing
+    order: Family  # against random order, ties as the file has them
+    mean: Family  # the same by the mean place alone, to set beside `static`
+    shared: Family | None  # the same, events of one moment sharing their places; None: no ties, or no clock
+    static: Family | None  # against a static propensity without repeats; None: not drawn, or users come back to items
+    expected_V: Floats | None  # mean places under that null
+    tied: float | None
+
+    @classmethod
+    def of(cls, sequences: Sequences, expected_V: Floats | None, draws: int) -> "PlaceTests":
+        """`expected_V` is what so many draws gave, see `expected_means`."""
+        found, tied, shared = timing(sequences, positions(sequences)), tied_share(sequences), None
+        tested_V = found.tested_V
+        if tied:
+            by_moment = timing(sequences, positions(sequences, tied=True))
+            shared = Family.of(by_moment.z_V, by_moment.p_V, by_moment.tested_V)
+        static = None if expected_V is None else Family.of(*against_depletion(found, expected_V, draws), tested_V)
+        order, mean = Family.of(found.z_V, found.p_V, tested_V), Family.of(found.z_V, two_sided(found.z_V), tested_V)
+        return cls(found, order, mean, shared, static, expected_V, tied)
+
+    @property
+    def by_popularity(self) -> float:
+        """Spearman's correlation, over the tested items, of the number of events with the mean place."""
+        return rank_correlation(*(each[self.order.tested_V] for each in (self.timing.count_V, self.timing.mean_V)))
+
+    def families(self) -> dict[str, Family]:
+        every = {"order": self.order, "shared": self.shared, "static": self.static}
+        return {name: family for name, family in every.items() if family is not None}
 
 
 def static_rates(count_V: NDArray[Any], length_U: NDArray[Any]) -> Floats:

@@ -219,3 +219,37 @@ class Family:
     def plain(self) -> dict[str, Any]:
         early, late = (int(((self.q_V < ALPHA) & (sign * self.z_V > 0)).sum()) for sign in (-1, 1))
         return {"tested": self.tested, "holm": self.certain, "fdr": self.discovered, "early": early, "late": late}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Of the users who chose both: how many chose `second` later, how many `first`, and how many both at once."""
+
+    first: int
+    second: int
+    later: int
+    earlier: int
+    together: int
+    p: float  # two-sided sign test: later and earlier are equally likely in random order
+
+    @property
+    def share(self) -> float | None:
+        """Who chose `second` later, of those whose order is known."""
+        known = self.later + self.earlier
+        return self.later / known if known else None
+
+
+def pair(sequences: Sequences, first: int, second: int) -> Pair:
+    """Compare the first time each user chose either; ties in time are not counted."""
+    from scipy.stats import binomtest
+
+    first_2U = np.full((2, sequences.n_users), -1)  # the place of each user's first event with the item; −1: never
+    for first_U, item in zip(first_2U, (first, second), strict=True):
+        at_M = np.flatnonzero(sequences.item_N == item)[::-1]
+        first_U[sequences.user_N[at_M]] = at_M  # the first of a user is written last
+    a_B, b_B = first_2U[:, (first_2U >= 0).all(axis=0)]
+    time_N = sequences.time_N
+    together_B = np.zeros(len(a_B), bool) if time_N is None else np.asarray(time_N[a_B] == time_N[b_B])
+    later, earlier = int((~together_B & (b_B > a_B)).sum()), int((~together_B & (b_B < a_B)).sum())
+    p = float(binomtest(later, later + earlier).pvalue) if later + earlier else 1.0
+    return Pair(first, second, later, earlier, int(together_B.sum()), p)

@@ -119,12 +119,11 @@ def rq5(
 
 def data_set_of(options: LogOptions) -> str:
     """The data set of the paper that the log is by its name or by its size; else the first one."""
-    from unveil.studies.paper import paper, recognised
+    from unveil.studies.paper import paper, recognised, size_of
 
     if options.log in paper()["real"]["data"]:
         return options.log
-    log = options.source().load()
-    return recognised(len(log.users), len(log.items), len(log.interacted())) or "ml-1m"
+    return recognised(*size_of(options.source().load())) or "ml-1m"
 
 
 def _run(own: dict[str, Any], how: LoopOptions) -> None:

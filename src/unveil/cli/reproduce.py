@@ -21,9 +21,8 @@ from unveil.cli.options import (
     option,
     set_option,
 )
-from unveil.cli.terminal import print_paragraphs, run_study, this_command, until_stopped
+from unveil.cli.terminal import run_study, until_stopped
 from unveil.errors import UnveilError
-from unveil.files import atomic_folder, check_free
 
 HELP = "The research questions of the paper, reproduced and compared with it; and others beyond it."
 
@@ -256,17 +255,11 @@ def fig1(
     overwrite: Overwrite = False,
 ) -> None:
     """Figure 1: do items have a typical place in histories? Box plots of some, and a test of all."""
-    from unveil.data.titles import named_items
-    from unveil.studies.fig1 import fig1 as compute
-    from unveil.studies.fig1 import write
+    from unveil.runs.workers import Inline
+    from unveil.studies.fig1 import Fig1
 
-    check_free(output, overwrite=overwrite, inputs=[options.log])
-    log = options.source().load()
-    found = compute(log, named_items(log.items, titles, title_ids), items, draws=draws, seed=seed)
-    with atomic_folder(output, overwrite=overwrite) as draft:
-        paragraphs = write(found, draft, this_command())
-    print_paragraphs(*paragraphs)
-    typer.echo(f"open {output / 'index.html'}")
+    study = Fig1(log=options.source(), titles=titles, title_ids=title_ids, items=items, draws=draws, seed=seed)
+    run_study(study, output, Inline(), overwrite=overwrite)
 
 
 def unbiased(*, options: UnbiasedOptions) -> None:

@@ -3,9 +3,10 @@
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
-from unveil.data.indexing import Vocabulary
+from unveil.data.indexing import UNKNOWN, Vocabulary
 from unveil.data.readers.content import unpacked, whole
 from unveil.data.readers.table import item_column, plain
 from unveil.errors import UnveilError
@@ -55,6 +56,24 @@ def read_ids(path: Path) -> dict[str, str]:
             expected = "two ids a line: the log's, then the titles'"
             raise UnveilError("not a pair of ids", where=f"{path}, row {row}", found=" ".join(pair), expected=expected)
     return dict(pairs)
+
+
+def matching(pattern: str, items: Vocabulary, titles: Sequence[str], where: str) -> list[int]:
+    """The item of an id, or all items with this in their title, by the year at its end; `where` is the option."""
+    by_id = int(items.index([pattern])[0])
+    if by_id != UNKNOWN:
+        return [by_id]
+    wanted = pattern.casefold()
+    years = [re.search(r"\((\d+)[) ]*$", title) for title in titles]
+    found = [(year[1] if year else "", title, n) for n, (year, title) in enumerate(zip(years, titles, strict=True))]
+    if matching := sorted(each for each in found if wanted in each[1].casefold()):
+        return [item for *_, item in matching]
+    whole = {title.casefold(): title for title in titles}
+    words = {word.strip("():,.!?").casefold(): title for title in titles for word in title.split()}
+    both = ((whole, 0.5), (words, 0.7))
+    near = {names[each]: each for names, least in both for each in get_close_matches(wanted, names, 3, least)}
+    hint = f"The nearest titles: {'; '.join(list(near)[:3])}." if near else "Look titles up in the file of titles."
+    raise UnveilError("no item has this id or this in its title", where=where, found=pattern, hint=hint)
 
 
 def printable(name: str) -> str:

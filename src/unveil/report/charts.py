@@ -53,6 +53,33 @@ def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> 
         return themed(on.figure, slug, {f"dot{row}": [dot.title] for row, dot in enumerate(dots)})
 
 
+#: What is shown of a sample, as matplotlib calls it: q1, med, q3; whislo and whishi within 1.5 quartile ranges of them.
+Box = Mapping[str, Any]
+
+
+def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: float | None = None) -> PlotFigure:
+    """A row for each box, from the top; outliers are not drawn."""
+    with canvas(x, "", (5.4, 0.8 + 0.42 * len(drawn))) as on:
+        on.axes.grid(visible=False, axis="y")
+        on.axes.spines["left"].set_visible(False)
+        if middle is not None:
+            on.axes.axvline(middle, color=MUTED, linewidth=0.8, dashes=(4, 3))
+        titles = {}
+        for row, box in enumerate(drawn):
+            on.axes.plot([box["whislo"], box["whishi"]], [row, row], color=COLOURS[0], linewidth=1.1)
+            bar = on.axes.barh(row, box["q3"] - box["q1"], 0.56, left=box["q1"], color=COLOURS[0], alpha=0.35)
+            bar[0].set_gid(f"box{row}")
+            on.axes.plot([box["med"]] * 2, [row - 0.28, row + 0.28], color=INK, linewidth=1.8)
+            quartiles = ", ".join(f"{box[name]:,.{digits}f}" for name in ("q1", "med", "q3"))
+            titles[f"box{row}"] = [f"{box['label']}: {box['count']:,} events, quartiles {quartiles}"]
+        labels = [name if len(name) <= 34 else f"{name[:33]}…" for name in (b["label"] for b in drawn)]
+        on.axes.set_yticks(range(len(drawn)), labels, color=INK)
+        on.axes.set_ylim(len(drawn) - 0.4, -0.6)
+        drawing = themed(on.figure, slug, titles)
+    medians = "; ".join(f"{box['label']} {box['med']:.{digits}f}" for box in drawn)
+    return PlotFigure("", drawing, f"Boxplots. Medians: {medians}.")
+
+
 def bars(shares: Mapping[str, float], labels: Sequence[str], x: str, slug: str) -> Drawing:
     """A bar for each share, from the top."""
     rows, share = range(len(shares)), list(shares.values())

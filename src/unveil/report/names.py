@@ -5,7 +5,17 @@ from collections.abc import Iterable
 _NAMES = {"ips": "IPS", "itps": "ITPS", "control": "naive − λ log popularity"}
 #: A place among the page's colours for each loss; what learns next to nothing is muted. The control is of real logs,
 #: where there is no ideal.
-COLOURS = {"naive": 0, "ips": 1, "itps": 2, "ideal": 3, "control": 3, "corrected": 4, "rational": 5}
+COLOURS = {
+    "naive": 0,
+    "ips": 1,
+    "itps": 2,
+    "ideal": 3,
+    "control": 3,
+    "corrected": 4,
+    "rational": 5,
+    "corrected-distilled": 6,
+    "wmf-distilled": 7,
+}
 
 
 def named(arm: str) -> str:

@@ -197,7 +197,7 @@ def write_beside(
     axes.annotate(text, at, offset, textcoords="offset points", color=colour, **{"va": "center", **style})
 
 
-_LONGEST = 18
+_LONGEST = 19
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ _BAR = "\ue002"  # a bar in the cell of a table
 
 
 def number(value: float, digits: int = 3) -> str:
-    """0.123, with a true minus sign."""
-    return f"{value:z.{digits}f}".replace("-", "−")
+    """0.123 or 1,234.5, with a true minus sign."""
+    return f"{value:z,.{digits}f}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -38,6 +38,8 @@ _COLOURS = {
     "c4": ("#a44a85", "#e59ac8"),
     "c5": ("#8c6000", "#e9b949"),
     "c6": ("#6a51a3", "#b9a7f0"),
+    "c7": ("#0b7a86", "#4fc4d1"),
+    "c8": ("#7d5a4f", "#d3a898"),
 }
 LIGHT, DARK = ({name: both[place] for name, both in _COLOURS.items()} for place in (0, 1))
 _PRINTED = LIGHT | {"paper": "#ffffff", "warn-back": "#ffffff", "ink": "#000000", "muted": "#444444"}
@@ -52,7 +54,7 @@ def stylesheet() -> str:
 
 #: Colours to draw with: those of the light page, each standing for a variable of the page's theme.
 INK, MUTED, LINE, PAPER = (LIGHT[name] for name in ("ink", "muted", "line", "paper"))
-COLOURS = tuple(LIGHT[f"c{place}"] for place in range(1, 7))
+COLOURS = tuple(LIGHT[f"c{place}"] for place in range(1, 9))
 _THEME = {colour: name for name, colour in LIGHT.items()}
 
 _SVG = "{http://www.w3.org/2000/svg}"

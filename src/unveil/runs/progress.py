@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from unveil.runs.workers import Advanced, Done, Event, Failed, Job
+
+#: No time left is named before this share of the work, or so many jobs' worth, is done: the start would be taken for
+#: its pace.
+_ENOUGH, _JOBS = 0.2, 4
 
 
 def spell(seconds: float) -> str:
@@ -25,12 +29,14 @@ class Watcher:
     over: int = field(default=0, init=False)
     total: int = field(default=0, init=False)
     what: str = field(default="cells", init=False)
+    begun: float = field(default_factory=time.monotonic, init=False)
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """These jobs are to be done, of so many in all; `what` they are: cells, worlds."""
         self.cost = {job.key: job.cost for job in left}
         self.share, self.running = {}, {}
         self.total, self.over, self.what = total, total - len(left), what
+        self.begun = time.monotonic()
 
     def event(self, event: Event) -> None:
         match event:
@@ -54,6 +60,12 @@ class Watcher:
         """Σ cost · share over the jobs that were left when the work began."""
         return sum(self.cost[key] * share for key, share in self.share.items())
 
+    @property
+    def left(self) -> str:
+        """The time left if the rest goes as what is done, by costs; nothing before enough is done to say."""
+        passed, share = time.monotonic() - self.begun, self.done / sum(self.cost.values())
+        return "" if share < min(_ENOUGH, _JOBS / len(self.cost)) else f"about {spell(passed / share - passed)} left"
+
 
 Silent = Watcher
 
@@ -74,9 +86,9 @@ class Bar(Watcher):
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
         super().start(left, total, what)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"))
-        times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        times = (TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
         self.bar = Progress(*columns, *times, console=self.console, transient=True)
-        self.task: TaskID = self.bar.add_task(self.title, total=sum(self.cost.values()), note="")
+        self.task: TaskID = self.bar.add_task(self.title, total=sum(self.cost.values()), note="", left="")
         self.bar.start()
 
     def event(self, event: Event) -> None:
@@ -86,7 +98,7 @@ class Bar(Watcher):
         if isinstance(event, Done) and event.notes:
             self.note = event.notes[-1]
         note = self.note or ", ".join(list(self.running)[:3])
-        self.bar.update(self.task, description=self.title, completed=self.done, note=note)
+        self.bar.update(self.task, description=self.title, completed=self.done, note=note, left=self.left)
 
     def stop(self) -> None:
         self.bar.stop()
@@ -98,11 +110,6 @@ class Lines(Watcher):
 
     console: Console
     steps: int = 1
-    begun: float = 0.0
-
-    def start(self, left: Sequence[Job], total: int, what: str) -> None:
-        super().start(left, total, what)
-        self.begun = time.monotonic()
 
     def event(self, event: Event) -> None:
         before = self.share.get(event.key, 0.0)
@@ -115,10 +122,8 @@ class Lines(Watcher):
             self._print(event.key, f"{self._step(event.share)} of {self.steps} rounds")
 
     def _print(self, *parts: str) -> None:
-        """With the seconds passed, and those left if the rest goes as what is done."""
-        passed, share = time.monotonic() - self.begun, self.done / sum(self.cost.values())
-        left = f"{spell(passed)}, about {spell(passed / share - passed)} left" if share > 0 else spell(passed)
-        self.console.print(" · ".join([*parts, left]), soft_wrap=True, highlight=False)
+        times = ", ".join(filter(None, (spell(time.monotonic() - self.begun), self.left)))
+        self.console.print(" · ".join([*parts, times]), soft_wrap=True, highlight=False)
 
     def _step(self, share: float) -> int:
         return int(share * self.steps + 1e-9)

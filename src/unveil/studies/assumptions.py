@@ -155,11 +155,6 @@ class Assumptions(SemiSynthetic):
                     place = {**asdict(point), "estimator": name, "world": world, "replicate": replicate}
                     yield Cell(key, place, self.cost(arm))
 
-    def priority(self, cell: Cell) -> Any:
-        """Whole replicates first; within one log by log, so that a process draws few of them; longest first."""
-        log = [cell.at.get(name, "") for name in ("choice", "foresight", "severity")]
-        return cell.at["world"], cell.at.get("replicate", 0), log, -cell.cost
-
     def other_keys(self, cell: Cell) -> Sequence[str]:
         """Other studies have the cells in which users choose and are shown items as at the base point."""
         prefix = f"{self.choice}-f{self.foresight:g}-"
@@ -191,8 +186,8 @@ class Assumptions(SemiSynthetic):
         for axis, own in lines.items():
             levels = []
             for level, point in axis.levels.items():
-                at = {name: line.standings[level] for name, line in own.items() if level in line.standings}
-                standings = [{"estimator": name, **each.as_json()} for name, each in at.items()]
+                at = [(name, line.standings[level]) for name, line in own.items() if level in line.standings]
+                standings = [{"estimator": name, **each.as_json()} for name, each in at]
                 levels.append({"level": level, **asdict(point), "standings": standings})
             axes.append({"name": axis.name, "title": axis.title, "assumption": axis.breaks, "levels": levels})
         return {
@@ -206,8 +201,8 @@ class Assumptions(SemiSynthetic):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         lines, measure = self.lines(answer), self.headline(answer.results)
-        names = dict.fromkeys(self.estimators)
-        of = {name: own for name in names if (own := [every[name] for every in lines.values() if name in every])}
+        of = {n: [own[n] for own in lines.values() if n in own] for n in dict.fromkeys(self.estimators)}
+        of = {name: own for name, own in of.items() if own}
         whole = {n: own for n, own in of.items() if len(own) == len(lines) and not any(line.untried for line in own)}
         worst = {n: min(m) for n, own in whole.items() if (m := [g.mean for x in own for g in x.gaps.values()])}
         at = {n: {x.axis.levels[k]: s for x in own for k, s in x.standings.items()} for n, own in of.items()}
@@ -236,13 +231,12 @@ class Assumptions(SemiSynthetic):
         return {"shares_figure": shares_figure(gaps, "assumptions", {axis.title: axis.scale for axis in lines})}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        places = self.headline(answer.results).k
         return [
             {"axis": axis.name, "level": level, **asdict(point), **row}
             for axis in self.axes
             for level, point in axis.levels.items()
             for row in csv_rows(answer.results.at(**asdict(point)), self.preset)
-            if row["evaluation"] == TRUE and row["k"] == places
+            if row["evaluation"] == TRUE and row["k"] == self.headline(answer.results).k
         ]
 
     def announcement(self) -> str:

@@ -1,11 +1,8 @@
-"""A built-in world, the log drawn from it beside its ground truth, and what several losses learn from it.
-
-Shapes: N events, V items, U users, T steps.
-"""
+"""A built-in world, the log drawn from it beside its ground truth, and what several losses learn from it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from dataclasses import asdict
+from functools import lru_cache
 from itertools import product
 from typing import Any, ClassVar
 
@@ -13,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.audit.exposure import rank_correlation
-from unveil.data.describe import Description, describe, rows
-from unveil.data.interactions import Interactions, Sequences
+from unveil.data.describe import rows
+from unveil.data.interactions import Sequences
 from unveil.data.writers import write as write_log
 from unveil.estimators.base import weights_of
-from unveil.evaluation.evaluator import favourites_of
 from unveil.evaluation.result import column, parts, per_user
 from unveil.report import plots
 from unveil.report.charts import curves, intervals
@@ -25,6 +21,7 @@ from unveil.report.names import COLOURS, named
 from unveil.report.page import Column, Figure, Table, columns, count
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.simulation.world_log import WorldLog, at_severities
 from unveil.studies.arms import changes_of
 from unveil.studies.engine import Answer, Cell, Context, Study, Work
 from unveil.studies.results import BASE, BASELINES, BOUND, STANDARD, TRUE, Measure, Results
@@ -32,82 +29,9 @@ from unveil.studies.tables import dot, learning_figure, weight_means, weight_war
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.recipe import Recipe
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SEVERITIES = (1.0, 2.0, 3.0, 4.0)
-_TOP_ITEMS, _RANKED_ITEMS, _SEASONAL_ITEMS = 15, 50, 5
-_BLOCK = 1024  # events
-
-
-@dataclass(frozen=True, eq=False)
-class WorldLog:
-    """A log drawn from a world; an event's most relevant item is that of highest γ for its user at its step."""
-
-    world: World
-    log: Interactions
-    figures: Description
-    relevant_V: Ints  # at how many events each item was the most relevant one
-    chosen_V: Ints  # how many events each item has
-    hits: float  # share of the events whose item is the most relevant one
-    lost: float  # mean over events of γ of the most relevant item − γ of the chosen one
-    relevant_theta_N: NDArray[np.float32]  # θ of the most relevant item of each event
-
-    @classmethod
-    def draw(cls, world: World, seed: int) -> "WorldLog":
-        log = world.log(np.random.default_rng(seed))
-        assert log.step is not None
-        best_N = favourites_of(world, log.user, log.step)
-        gamma_best_N, gamma_N = (world.relevance_of(log.user, item_N, log.step) for item_N in (best_N, log.item))
-        return cls(
-            world=world,
-            log=log,
-            figures=describe(log),
-            relevant_V=np.bincount(best_N, minlength=world.n_items),
-            chosen_V=np.bincount(log.item, minlength=world.n_items),
-            hits=float((best_N == log.item).mean()),
-            lost=float((gamma_best_N - gamma_N).mean()),
-            relevant_theta_N=world.exposure_of(log.user, best_N, log.step),
-        )
-
-    @property
-    def theta_N(self) -> Floats:
-        assert self.log.propensity is not None
-        return self.log.propensity
-
-    @property
-    def effective_share(self) -> float:
-        """(Σ w)² / (N Σ w²) with w = 1/θ: the share of the events that weighting leaves."""
-        weight_N = 1 / self.theta_N
-        return float(weight_N.sum() ** 2 / (weight_N**2).sum() / len(weight_N))
-
-    @cached_property
-    def item_means(self) -> tuple[Floats, Floats]:
-        """Mean γ and mean θ of each item, over the user and the step of every event."""
-        world, log = self.world, self.log
-        assert log.step is not None
-        gamma_V, theta_V = np.zeros(world.n_items), np.zeros(world.n_items)
-        for start in range(0, len(log), _BLOCK):
-            user_B, step_B = log.user[start : start + _BLOCK], log.step[start : start + _BLOCK]
-            gamma_V += world.relevance(user_B, step_B).sum(0, dtype=np.float64)
-            theta_V += world.exposure(user_B, step_B).sum(0, dtype=np.float64)
-        return gamma_V / len(log), theta_V / len(log)
-
-    @cached_property
-    def seasons(self) -> dict[str, Floats]:
-        """Mean θ over all users along the steps, of the items of highest mean exposure."""
-        world, user_U = self.world, np.arange(self.world.n_users)
-
-        def mean(item: int, step: int) -> float:
-            return float(world.exposure_of(user_U, np.full_like(user_U, item), np.full_like(user_U, step)).mean())
-
-        most = np.argsort(-self.item_means[1], kind="stable")[:_SEASONAL_ITEMS]
-        return {world.items[int(v)]: np.array([mean(v, t) for t in range(world.n_steps)]) for v in most}
-
-
-def at_severities(world: World, seed: int) -> list[WorldLog]:
-    """Logs of the world with milder and more severe exposure, its own among them, from the same random numbers."""
-    return [WorldLog.draw(world.with_severity(p), seed) for p in sorted({*SEVERITIES, world.severity})]
+_TOP_ITEMS, _RANKED_ITEMS = 15, 50
 
 
 def log_facts(own: WorldLog) -> dict[str, Any]:
@@ -195,13 +119,15 @@ class Demo(Study):
     epochs: int = 80
     negatives: int = 100  # drawn uniformly, and again by popularity
     seed: int = 0
-    changes: tuple[str, ...] = ()  # settings of all trainings, as NAME=VALUE
+    #: Settings of all trainings, or of one estimator. The world is small: fewer batches than usual learn its factors.
+    changes: tuple[str, ...] = ("corrected-distilled:estimator.batches=2000",)
     replicates: int = 1
-    estimators: tuple[str, ...] = (BASE, "ips", "itps", "corrected", BOUND)
+    estimators: tuple[str, ...] = (BASE, "ips", "itps", "corrected", "corrected-distilled", "wmf-distilled", BOUND)
 
     def cells(self) -> Iterable[Cell]:
         for n, arm in product(range(self.replicates), (*BASELINES, *self.estimators)):
-            yield Cell(f"r{n}-{arm}", {"replicate": n, "estimator": arm}, 0.05 if arm in BASELINES else 1.0)
+            cost = 0.05 if arm in BASELINES else 2.0 if arm == "corrected-distilled" else 1.0
+            yield Cell(f"r{n}-{arm}", {"replicate": n, "estimator": arm}, cost)
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         own = world_log(self, 0)
@@ -209,14 +135,15 @@ class Demo(Study):
         own.world.save(work.folder / "world", overwrite=True)
         yield "models", list(self.cells())
 
-    def recipe(self, replicate: int) -> Recipe:
-        own = {"training.epochs": self.epochs, **changes_of("", self.changes), "training.seed": self.seed + replicate}
+    def recipe(self, replicate: int, arm: str = BASE) -> Recipe:
+        own = {"training.epochs": self.epochs, "training.seed": self.seed + replicate, "estimator.name": arm}
+        own |= changes_of(arm, self.changes)
         return Recipe.preset("quick", "bert4rec").changed({**CHANGES, **own})
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        replicate = cell.at["replicate"]
-        trial = trial_context(self, replicate)
-        arm = trial.arm(cell.at["estimator"], self.recipe(replicate), TrainingShare(context.on_progress))
+        replicate, name = cell.at["replicate"], cell.at["estimator"]
+        trial, recipe = trial_context(self, replicate), self.recipe(replicate, BASE if name in BASELINES else name)
+        arm = trial.arm(name, recipe, TrainingShare(context.on_progress))
         record, users = arm_record(trial, arm), per_user(arm.evaluations[TRUE].frame)
         columns = {name: column(*parts(name)) for name in record["lists"]}
         by_user = {name: users[own].to_list() for name, own in columns.items() if own in users.columns}
@@ -271,8 +198,8 @@ class Demo(Study):
         }
 
     def _event_weights(self, answer: Answer) -> dict[str, Any]:
-        trial, recipe = trial_context(self, 0), self.recipe(0)
-        ready = {arm: trial.prepared(arm, recipe) for arm in weights_by_arm(answer)}
+        trial = trial_context(self, 0)
+        ready = {arm: trial.prepared(arm, self.recipe(0, arm)) for arm in weights_by_arm(answer)}
         return {arm: weights_of(each.estimator, each.task.slots).numpy() for arm, each in ready.items()}
 
 

@@ -26,7 +26,7 @@ from unveil.report.prose import Prose
 from unveil.runs.progress import Silent, Watcher, spell
 from unveil.runs.workers import Engine, OnProgress
 from unveil.studies.cells import SECONDS, Store, run_cells
-from unveil.studies.results import Results, frame_of, means
+from unveil.studies.results import ALPHA, Results, frame_of, means
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,9 @@ class Study(BaseModel):
         raise NotImplementedError
 
     def priority(self, cell: Cell) -> Any:
-        """What cells are sorted by before they are done; by default the order in which they are shown."""
-        return 0
+        """What cells are sorted by before they are done: whole replicates first, in one log by log, longest first."""
+        log = [str(cell.at.get(name, "")) for name in ("choice", "foresight", "severity")]
+        return cell.at.get("world", 0), cell.at.get("replicate", 0), log, -cell.cost
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Do one cell, wherever that is."""
@@ -256,6 +257,7 @@ class Report:
                 "command": self.command,
                 "parts": self.parts,
                 "spell": spell,
+                "alpha": ALPHA,
                 **self.findings,
                 **answer.study.facts(answer),
             },

@@ -67,6 +67,16 @@ class Estimate:
     high: float | None
     n: int
 
+    def as_json(self) -> dict[str, float | None]:
+        return {"mean": self.mean, "low": self.low, "high": self.high}
+
+
+class Known(NamedTuple):
+    """The arms that have a measure somewhere along a condition, and the values at which all of them have it."""
+
+    arms: list[str]
+    values: list[Any]
+
 
 @dataclass(frozen=True)
 class Step:
@@ -133,6 +143,15 @@ class Results:
 
     def along(self, name: str) -> list[Any]:
         return list(dict.fromkeys(point[name] for point in self.points))
+
+    def known_along(self, condition: str, measure: Measure) -> Known:
+        """Where a measure is known in every unit: a figure may be missing at the first values, or of some arms."""
+        least, having = self.worlds * self.replicates, dict[Any, list[str]]()
+        for value in self.along(condition):
+            here = self.at(**{condition: value})._only
+            having[value] = [arm for arm in self.trained if len(here.get((arm, measure), ())) >= least]
+        arms = [arm for arm in self.trained if any(arm in known for known in having.values())]
+        return Known(arms, [value for value, known in having.items() if len(known) == len(arms)])
 
     def at(self, **condition: Any) -> Self:
         found = {p: values for p, values in self.values.items() if condition.items() <= dict(p).items()}
@@ -278,6 +297,5 @@ def means(results: Results) -> Iterator[dict[str, Any]]:
     for point in results.points:
         here = results.at(**point)
         for arm, measure in product(results.arms, results.measures):
-            found = here.estimate(arm, measure)
-            interval = {"mean": found.mean, "low": found.low, "high": found.high}
-            yield {**point, "estimator": arm, **measure._asdict(), **interval, **size}
+            found = here.estimate(arm, measure).as_json()
+            yield {**point, "estimator": arm, **measure._asdict(), **found, **size}

@@ -142,10 +142,6 @@ class RQ4(Study):
             for replicate in range(self.replicates):
                 yield Cell(f"r{replicate}-{arm}", {"replicate": replicate, "estimator": arm}, cost)
 
-    def priority(self, cell: Cell) -> Any:
-        """Whole replicates first; within one the longest first, so that none ends alone."""
-        return cell.at["replicate"], -cell.cost
-
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         """All cells; then the checkpoints of their trainings are removed. What each epoch gave stays."""
         cells = list(self.cells())

@@ -177,11 +177,6 @@ class SemiSynthetic(Study):
         """About the seconds on a log drawn from a world of ml-100k."""
         return 4.0 if arm in BASELINES else 6.0 + arms.seconds_of(self.recipe(arm, 0), (943, 1349, 92_414))
 
-    def priority(self, cell: Cell) -> Any:
-        """Whole replicates first, at all severities; within one the longest first, so that none ends alone."""
-        at = cell.at
-        return at["world"], at.get("replicate", 0), at.get("severity", 0.0), -cell.cost
-
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         """Worlds, then cells. A world whose folder is gone is made again, where cells are left to do."""
         work.say(self.announcement())

@@ -10,7 +10,7 @@ from unveil.estimators.base import ESTIMATORS
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.charts import Along, Dot, Spot, curves, intervals, panels
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Cell, Figure, Table, columns, plain
+from unveil.report.page import Cell, Column, Figure, Table, columns, plain
 from unveil.report.plots import Line, Scale, lines
 from unveil.report.prose import estimate, interval, number, share, signed
 from unveil.report.prose import percent as percentage
@@ -90,24 +90,37 @@ def dots_figure(results: Results, measure: Measure, published: Published) -> Fig
     )
 
 
-def along_figure(results: Results, condition: str, measure: Measure, *, level: float = 0.95) -> Figure:
-    """The means of a measure along a numeric condition, each with its interval as a band."""
-    at = [float(value) for value in results.along(condition)]
-    drawn = {}
-    for arm in results.trained:
-        found = [results.at(**{condition: value}).estimate(arm, measure, level) for value in results.along(condition)]
-        titles = [f"{named(arm)} at {place:g}: {estimate(each)}" for place, each in zip(at, found, strict=True)]
-        low = [each.mean if each.low is None else each.low for each in found]
-        high = [each.mean if each.high is None else each.high for each in found]
-        drawn[named(arm)] = Line(at, [each.mean for each in found], titles, COLOURS.get(arm), low, high)
-    said = "; ".join(f"{name} {', '.join(number(y) for y in line.y)}" for name, line in drawn.items())
-    slug = f"band-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
-    scale = Scale(bottom=None, ticks={place: f"{place:g}" for place in at})
+def along_figure(
+    results: Results,
+    condition: str,
+    measure: Measure,
+    *,
+    level: float = 0.95,
+    title: str = "",
+    slug: str = "",
+    digits: int = 3,
+) -> Figure:
+    """The means of a measure along a numeric condition, each with its interval as a band, and with a table of all."""
+    known, drawn = results.known_along(condition, measure), dict[str, Line]()
+    at, name, cells = [float(value) for value in known.values], title or measure.name, list[list[Cell]]()
+    for arm in known.arms:
+        found = [results.at(**{condition: value}).estimate(arm, measure, level) for value in known.values]
+        texts = [estimate(each, digits) for each in found]
+        ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
+        low, high = zip(*ends, strict=True) if ends else (None, None)
+        hover = [f"{named(arm)}, {condition} {place:g}: {text}" for place, text in zip(at, texts, strict=True)]
+        drawn[named(arm)] = Line(at, [each.mean for each in found], hover, COLOURS.get(arm), low, high)
+        cells.append([Cell(text, each.mean) for text, each in zip(texts, found, strict=True)])
+    rows = [[f"{place:g}", *row] for place, *row in zip(at, *cells, strict=True)]
+    heads = [Column(head, True) for head in (condition, *drawn)]
+    whole = all(place.is_integer() for place in at)
+    scale = Scale(bottom=None, whole=whole, ticks=None if whole else {place: f"{place:g}" for place in at})
     return Figure(
-        f"{measure.name}, {measure.protocol}",
-        lines(drawn, (condition, measure.name), slug, scale),
-        f"{measure.name} along {condition} = {', '.join(f'{place:g}' for place in at)}: {said}.",
+        title or f"{name}, {measure.protocol}",
+        lines(drawn, (condition, name), slug or f"band-{measure.protocol}-{measure.metric.lower()}-{measure.k}", scale),
+        f"{name} along {condition} for {', '.join(drawn)}.",
         f"Means, and {percentage(level)} intervals over {results.units}.",
+        data=Table(f"{name} by {condition}", heads, rows, sortable=False),
     )
 
 

@@ -15,11 +15,11 @@ from unveil.report.page import Figure
 from unveil.report.plots import Line, Scale, lines
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES
+from unveil.simulation.theory import claims
+from unveil.simulation.theory.claims import EXPOSED, SEVERITIES, TOLERANCE, with_verdict
+from unveil.simulation.theory.losses import LEVEL, LossComparison, with_agreement
 from unveil.simulation.world import World
-from unveil.studies import theory_claims
 from unveil.studies.engine import Answer, Cell, Context, Study
-from unveil.studies.theory_claims import EXPOSED, SEVERITIES, TOLERANCE, with_verdict
-from unveil.studies.theory_loss import LEVEL, LossComparison, with_agreement
 
 #: Beyond this hardly anything is ever shown, and 1/θ leaves single precision.
 MOST_SEVERE = 10.0
@@ -76,15 +76,15 @@ class Theory(Study):
         return {"slots": len(compared.dense), "estimated": rows}
 
     def run_minima(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        return {"minimisers": list(theory_claims.minimisers(self._world(cell.at["severity"]), self.logs, self.seed))}
+        return {"minimisers": list(claims.minimisers(self._world(cell.at["severity"]), self.logs, self.seed))}
 
     def run_exact(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        worlds = theory_claims.enumerated(self.severity, self.seed)
+        worlds = claims.enumerated(self.severity, self.seed)
         return {
-            "claims": list(theory_claims.findings(worlds)),
-            "choosers": list(theory_claims.choosers(worlds["moving"])),
-            "distances": theory_claims.by_choice(self._world(self.severity)),
-            "example": theory_claims.example(worlds["moving"].dense),
+            "claims": list(claims.findings(worlds)),
+            "choosers": list(claims.choosers(worlds["moving"])),
+            "distances": claims.by_choice(self._world(self.severity)),
+            "example": claims.example(worlds["moving"].dense),
         }
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

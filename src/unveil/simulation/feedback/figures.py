@@ -1,10 +1,11 @@
 """What is recommended and chosen in a round. U users, B users of a batch, K places, V items, N events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
@@ -22,6 +23,37 @@ ROWS, CELLS = 256, 2**22
 
 Floats = NDArray[np.float32]
 Record = dict[str, float | None]
+
+
+class FigureKind(NamedTuple):
+    """What a figure is called, `{k}` standing for the places of a list; its explanation is in the template."""
+
+    title: str
+    group: str
+    digits: int = 3
+
+
+FIGURES: Mapping[str, FigureKind] = {
+    "efd": FigureKind("EFD@{k}", "novelty"),
+    "efd_first": FigureKind("EFD@{k} by the first log", "novelty"),
+    "arp": FigureKind("ARP@{k}", "novelty", 1),
+    "gini": FigureKind("Gini@{k}", "diversity"),
+    "coverage": FigureKind("Coverage@{k}", "diversity"),
+    "collective": FigureKind("Collective diversity", "diversity", 1),
+    "individual": FigureKind("Individual diversity", "diversity"),
+    "overlap": FigureKind("Overlap", "diversity"),
+    "log_gini": FigureKind("Gini of the log", "log", 4),
+    "taken_efd": FigureKind("Novelty of the chosen items", "log"),
+    "taken": FigureKind("Users who chose an item", "log"),
+    "relevance": FigureKind("Relevance of the recommendations", "truth"),
+    "taken_relevance": FigureKind("Relevance of the chosen items", "truth"),
+    "standing": FigureKind("Rank of the recommendations", "truth"),
+    "taken_standing": FigureKind("Rank of the chosen items", "truth"),
+    "short": FigureKind("Short lists", "log"),
+    "events": FigureKind("Events", "log", 0),
+    "loss": FigureKind("Loss", "training"),
+    "ess": FigureKind("Effective sample", "training"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,3 +188,14 @@ def overlap(times_V: NDArray[Any], users: int, places: int) -> float:
 def _by_user(metric: ListMetric, top_UK: Index, count_V: NDArray[Any]) -> float:
     listed_UK = top_UK[(top_UK != NOBODY).any(1)]
     return float(metric(listed_UK, count_V).mean()) if len(listed_UK) else 0.0
+
+
+def table(loops: Mapping[tuple[int, str], Sequence[Record]]) -> pl.DataFrame:
+    """A row for each replicate, model and round."""
+    rows = [
+        {"replicate": replicate, "model": model, "round": round, **record}
+        for (replicate, model), records in loops.items()
+        for round, record in enumerate(records)
+    ]
+    schema = {"replicate": pl.Int64, "model": pl.String, "round": pl.Int64, **dict.fromkeys(FIGURES, pl.Float64)}
+    return pl.DataFrame(rows, schema=schema)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -33,7 +34,7 @@ from unveil.simulation.feedback import figures
 from unveil.simulation.feedback.figures import Lists, Record
 from unveil.simulation.feedback.responses import Offer, Response, chosen
 from unveil.simulation.world import World
-from unveil.training.checkpoint import Checkpoint
+from unveil.training.checkpoint import Checkpoint, sweep_drafts
 from unveil.training.fit import new_model, prepare
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
@@ -179,6 +180,12 @@ def held(world: World, steps: int) -> World:
     )
 
 
+def relevance_digest(world: World) -> str:
+    """A hash of the true relevance: all that the loop uses of a world."""
+    factors = world.relevance_logits
+    return sha256(b"".join(table.tobytes() for table in (factors.P_UK, factors.Q_VK, factors.W_TK))).hexdigest()
+
+
 @dataclass(frozen=True)
 class Retraining:
     """Every `every` rounds: from scratch (the paper's), or `warm` from the weights at hand, for `epochs` if given."""
@@ -249,6 +256,16 @@ class Loop:
             state = self._next(learner, replicate, state)
             yield state
 
+    def kept(self, learner: Learner, replicate: int, path: Path) -> Iterator[State]:
+        """The same; each state is saved in the file, and one that is there already is the first."""
+        sweep_drafts(path)
+        reached = load(path, self, learner) if path.exists() else None
+        if reached is not None:
+            yield reached
+        for state in self.go(learner, replicate, reached):
+            save(state, path)
+            yield state
+
     def uniforms(self, replicate: int, round: int) -> NDArray[np.float64]:
         """One number a user: the same for every model."""
         return np.random.default_rng([self.seed, replicate, round, _CHOICES]).random(self.base.n_users)
@@ -298,6 +315,16 @@ class Loop:
         step_M = np.full(len(user_M), step)
         gamma_UK[user_M, place_M] = self.world.relevance_of(user_M, item_UK[user_M, place_M], step_M)
         return gamma_UK
+
+
+def state_path(folder: Path, model: str, replicate: int) -> Path:
+    """The file that is written after every round of a model in a replicate, however many rounds there will be."""
+    return folder / "states" / f"{model}-r{replicate}.safetensors"
+
+
+def chosen_until(path: Path, rounds: int) -> Index:
+    """What users chose in the first rounds, from the file."""
+    return np.asarray(Checkpoint.load(path).tensors["loop/taken"].numpy()[:rounds])
 
 
 def save(state: State, path: Path) -> None:

@@ -15,9 +15,9 @@ from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.known import KnownTemporal
 from unveil.simulation.choice import CHOICES
-from unveil.simulation.world import World
-from unveil.studies.theory_claims import TOLERANCE, with_verdict
-from unveil.studies.theory_loss import (
+from unveil.simulation.theory.claims import TOLERANCE, with_verdict
+from unveil.simulation.theory.enumeration import DenseWorld, event_probability, ideal_weight, tiny_worlds
+from unveil.simulation.theory.losses import (
     IDEAL,
     IPS,
     ITPS,
@@ -27,7 +27,7 @@ from unveil.studies.theory_loss import (
     Variant,
     clipped,
 )
-from unveil.studies.theory_world import DenseWorld, event_probability, ideal_weight, tiny_worlds
+from unveil.simulation.world import World
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.estimators.toys import random_world
 from unveil.propensity.factors import Factors
 from unveil.simulation.choice import CHOICES
+from unveil.simulation.theory.claims import choice_depends_on_exposure
+from unveil.simulation.theory.enumeration import CLOSED_FORMS, DenseWorld, event_probability, ideal_weight
 from unveil.simulation.world import World
-from unveil.studies.theory_claims import choice_depends_on_exposure
-from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld, event_probability, ideal_weight
 
 
 def two_items(theta: tuple[float, float], gamma: tuple[float, float]) -> DenseWorld:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unveil.simulation.choice import NOTHING
-from unveil.studies.theory_world import all_logs, log_probability
+from unveil.simulation.theory.enumeration import all_logs, log_probability
 
 
 def test_every_log_is_there_once() -> None:

@@ -13,7 +13,7 @@ from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-from unveil.studies.demo import WorldLog, at_severities
+from unveil.simulation.world_log import WorldLog, at_severities
 
 
 def small() -> World:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from unveil.simulation.choice import CHOICES
-from unveil.studies.theory_claims import P1, P2, P3, TOLERANCE, choosers, enumerated, with_verdict
-from unveil.studies.theory_claims import findings as checked
-from unveil.studies.theory_world import DenseWorld, tiny_worlds
+from unveil.simulation.theory.claims import P1, P2, P3, TOLERANCE, choosers, enumerated, with_verdict
+from unveil.simulation.theory.claims import findings as checked
+from unveil.simulation.theory.enumeration import DenseWorld, tiny_worlds
 
 WORLDS = [(1.0, 0), (3.0, 2)]
 

@@ -8,9 +8,9 @@ from tests.estimators.toys import random_world
 from unveil.data.batches import Batch, ClozeTask
 from unveil.data.interactions import Sequences
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
+from unveil.simulation.theory.enumeration import DenseWorld
+from unveil.simulation.theory.losses import IDEAL, IPS, ITPS, NAIVE, NORMALISED, LossComparison, Masking, Variant
 from unveil.simulation.world import World
-from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, NORMALISED, LossComparison, Masking, Variant
-from unveil.studies.theory_world import DenseWorld
 from unveil.training.recipe import TrainerConfig
 from unveil.training.trainer import Tally, Trainer
 

@@ -9,11 +9,11 @@ import pytest
 from unveil.report.page import Cell, Table
 from unveil.runs.workers import Inline
 from unveil.simulation.choice import CHOICES
+from unveil.simulation.theory.claims import enumerated, findings, with_verdict
 from unveil.studies.engine import Report, run
 from unveil.studies.theory import Theory, choice_name, relative
-from unveil.studies.theory_claims import enumerated, findings, with_verdict
 
-PAGE = Path(__file__).parents[3] / "docs" / "theory.md"
+PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
 NAMES = sorted(set(re.findall(r"`(unveil(?:\.\w+)+)`", PAGE.read_text(encoding="utf-8"))))
 
 

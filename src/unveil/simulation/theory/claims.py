@@ -16,10 +16,10 @@ from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal
 from unveil.evaluation.statistics import paired
 from unveil.simulation.choice import CHOICES, choice_model
+from unveil.simulation.theory import enumeration, losses
+from unveil.simulation.theory.enumeration import DenseWorld, Relevance, Table, closed_form, ideal_weight
+from unveil.simulation.theory.losses import IDEAL, IPS, ITPS, NAIVE, Compared, LossComparison, Masking, Variant
 from unveil.simulation.world import World
-from unveil.studies import theory_loss, theory_world
-from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, Compared, LossComparison, Masking, Variant
-from unveil.studies.theory_world import DenseWorld, Relevance, Table, closed_form, ideal_weight
 
 #: Propensities are single-precision numbers: below this relative bias there is none.
 TOLERANCE = 1e-5
@@ -61,7 +61,7 @@ def claims(clip_matters: bool) -> list[Claim]:
     """All of them, in the order of the paper; whether a clip biases depends on the θ of the favourites."""
     biased: Kind = "biased" if clip_matters else "unbiased"
     clip = f"with θ clipped at {CLIP:g}, {'above some' if clip_matters else 'below all'} θ of the favourites"
-    clipped, divided = theory_loss.clipped(CLIP), "if it and the ideal are divided by the sums of their weights"
+    clipped, divided = losses.clipped(CLIP), "if it and the ideal are divided by the sums of their weights"
     noisy = Variant("ITPS, θ ± 1 logit", "itps", noise=1.0)
     chance, masked = Masking(0.2, 0.0, always_mask=False), Masking(0.2, 0.1)
     return [
@@ -79,7 +79,7 @@ def claims(clip_matters: bool) -> list[Claim]:
         Claim(ASSUMED, "ITPS is", "biased", "if one random number decides O and R", ITPS, relevance="shared draw"),
         Claim(ASSUMED, "ITPS is", "biased", "by θ/θ̂, if θ̂ is off by 1 logit", noisy),
         Claim(TRAINED, "ITPS is", biased, clip, clipped),
-        Claim(TRAINED, "ITPS is", "biased", divided, theory_loss.NORMALISED),
+        Claim(TRAINED, "ITPS is", "biased", divided, losses.NORMALISED),
         Claim(TRAINED, "ITPS is", "unbiased", "if events are masked by chance alone", ITPS, masking=chance),
         Claim(TRAINED, "ITPS is", "unbiased", "if each row has a masked event (ideal alike)", ITPS, masking=masked),
         Claim(TRAINED, "the ideal loss itself is", "biased", "as it is trained, on slots with an event", IDEAL),
@@ -88,7 +88,7 @@ def claims(clip_matters: bool) -> list[Claim]:
 
 def enumerated(severity: float = 1.0, seed: int = 0) -> dict[str, LossComparison]:
     """The tiny worlds by name, with all their logs."""
-    return {name: LossComparison.of(world, seed) for name, world in theory_world.tiny_worlds(severity, seed).items()}
+    return {name: LossComparison.of(world, seed) for name, world in enumeration.tiny_worlds(severity, seed).items()}
 
 
 def findings(worlds: Mapping[str, LossComparison]) -> Iterator[dict[str, Any]]:
@@ -111,7 +111,7 @@ def choosers(where: LossComparison) -> Iterator[dict[str, Any]]:
     """The bias of each loss under every choice model; `formula_error` is the largest of P(event) by formula."""
     relevances: Sequence[Relevance] = ("drawn", "certain")
     for relevance, choice in product(relevances, CHOICES):
-        listed_SV = theory_world.event_probability(where.dense, choice, relevance)[:, :-1]
+        listed_SV = enumeration.event_probability(where.dense, choice, relevance)[:, :-1]
         formula_SV = closed_form(where.dense, choice, relevance)
         yield {
             "choice": choice,
@@ -194,7 +194,7 @@ def _cross_entropy(signal: Signal) -> Signal:
 
 def estimators(world: World) -> Mapping[str, Estimator]:
     """The losses by what they are called, the ideal as it is trained: on the slots of the log."""
-    return {each.label: each.build(world) for each in (NAIVE, IPS, ITPS, theory_loss.CORRECTED, IDEAL)}
+    return {each.label: each.build(world) for each in (NAIVE, IPS, ITPS, losses.CORRECTED, IDEAL)}
 
 
 def minimisers(world: World, draws: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -204,7 +204,7 @@ def minimisers(world: World, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     user_S, p_SV = dense.user_S, closed_form(dense, EXPOSED)
     assert p_SV is not None
     ideal = Weights(ideal_weight(dense, EXPOSED))
-    logs = [theory_world.draw_slots(world, EXPOSED, seed, nth) for nth in range(draws)]
+    logs = [enumeration.draw_slots(world, EXPOSED, seed, nth) for nth in range(draws)]
     for label, estimator in estimators(world).items():
         found = expected(estimator, dense, p_SV)
         by_slot_SV, by_user_UV = found.by_slot(), found.by_user(user_S)
@@ -214,7 +214,7 @@ def minimisers(world: World, draws: int, seed: int) -> Iterator[dict[str, Any]]:
             "severity": world.severity,
             "estimator": label,
             # Of the loss itself, relative to the ideal; None where it is no estimate of that.
-            "bias": theory_loss.relative_bias(found.weight_SV, ideal.weight_SV, loss_SV) if is_estimate else None,
+            "bias": losses.relative_bias(found.weight_SV, ideal.weight_SV, loss_SV) if is_estimate else None,
             "slot_distance": distance(by_slot_SV, ideal.by_slot()),
             "slot_first": first(by_slot_SV, dense),
             # The same for a model that knows the user but not the step.
@@ -229,12 +229,12 @@ def minimisers(world: World, draws: int, seed: int) -> Iterator[dict[str, Any]]:
 
 def by_choice(world: World) -> dict[str, dict[str, float]]:
     """Total variation from the ideal's softmax, mean over slots, under each choice model with a closed form."""
-    dense, losses = DenseWorld(world), estimators(world).items()
+    dense, known = DenseWorld(world), estimators(world).items()
     table: dict[str, dict[str, float]] = {}
     for choice in CHOICES:
         if (p_SV := closed_form(dense, choice)) is not None:
             ideal_SV = normalised(ideal_weight(dense, choice))
-            table[choice] = {name: distance(expected(loss, dense, p_SV).by_slot(), ideal_SV) for name, loss in losses}
+            table[choice] = {name: distance(expected(loss, dense, p_SV).by_slot(), ideal_SV) for name, loss in known}
     return table
 
 
@@ -252,7 +252,7 @@ def example(dense: DenseWorld) -> dict[str, Any]:
     """The slot whose favourite is least likely to be seen: its items from the best to the worst, a number for each."""
     slot = int(dense.theta_SV[np.arange(len(dense)), dense.favourite_S].argmin())
     order = np.argsort(-dense.logit_SV[slot], kind="stable")
-    p_SV = theory_world.event_probability(dense, EXPOSED)[:, :-1]
+    p_SV = enumeration.event_probability(dense, EXPOSED)[:, :-1]
     softmax = {label: expected(it, dense, p_SV).by_slot() for label, it in estimators(dense.world).items()}
     return {
         "user": int(dense.user_S[slot]),

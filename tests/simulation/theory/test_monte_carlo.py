@@ -6,9 +6,9 @@ import pytest
 
 from tests.estimators.toys import random_world
 from unveil.simulation.choice import CHOICES
-from unveil.studies import theory_world
-from unveil.studies.theory_loss import VARIANTS, LossComparison, with_agreement
-from unveil.studies.theory_world import CLOSED_FORMS
+from unveil.simulation.theory import enumeration
+from unveil.simulation.theory.enumeration import CLOSED_FORMS
+from unveil.simulation.theory.losses import VARIANTS, LossComparison, with_agreement
 
 Rows = list[dict[str, Any]]
 
@@ -45,7 +45,7 @@ def test_what_the_intervals_find(rows: Rows) -> None:
 def test_a_wrong_formula_is_seen(compared: LossComparison, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if the rational user among the exposed chose among all.
     wrong = {**CLOSED_FORMS, "rational_exposed": CLOSED_FORMS["rational_all"]}
-    monkeypatch.setattr(theory_world, "CLOSED_FORMS", wrong)
+    monkeypatch.setattr(enumeration, "CLOSED_FORMS", wrong)
     assert not any(row["agrees"] for row in drawn(compared, "rational_exposed") if row["formula"] is not None)
 
 
@@ -59,7 +59,7 @@ def test_draws_differ_and_are_the_same_again(compared: LossComparison, rows: Row
 def test_a_choice_without_closed_form_is_drawn_all_the_same(
     compared: LossComparison, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(theory_world, "CLOSED_FORMS", {})
+    monkeypatch.setattr(enumeration, "CLOSED_FORMS", {})
     found = drawn(compared, "rational_all")
     assert all(row["formula"] is None and row["agrees"] is None for row in found)
     assert [row["mean"] for row in found] == [row["mean"] for row in rows if row["choice"] == "rational_all"]

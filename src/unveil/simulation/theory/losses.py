@@ -3,7 +3,7 @@
 Shapes: S slots of the world, M events, G all logs, R drawn logs, A estimators, V items, D width.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -17,11 +17,10 @@ from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal, build, cloze_risk, estimator
 from unveil.evaluation.statistics import paired
 from unveil.propensity.base import PROPENSITIES, PropensityModel
-from unveil.runs.workers import OnProgress
 from unveil.simulation.choice import NOTHING
+from unveil.simulation.theory import enumeration
+from unveil.simulation.theory.enumeration import DenseWorld, Relevance, Table, closed_form, ideal_weight
 from unveil.simulation.world import World
-from unveil.studies import theory_world
-from unveil.studies.theory_world import DenseWorld, Relevance, Table, closed_form, ideal_weight
 from unveil.training.trainer import normaliser
 
 
@@ -159,7 +158,7 @@ class LossComparison:
 
     @cached_property
     def item_GS(self) -> NDArray[np.int64]:
-        return theory_world.all_logs(len(self.dense), self.dense.world.n_items)
+        return enumeration.all_logs(len(self.dense), self.dense.world.n_items)
 
     def risk(self, estimator: Estimator, slots: Slots, masking: Masking | None = None) -> float:
         """The risk of one log in one batch, over all slots or its own weights; with `masking`, its mean."""
@@ -192,7 +191,7 @@ class LossComparison:
         self, variant: Variant, choice: str, relevance: Relevance = "drawn", masking: Masking | None = None
     ) -> Compared:
         """E[L] over all logs, and L_ideal; with `masking`, its slots are weighted by P(masked | an event)."""
-        p_G = theory_world.log_probability(self.item_GS, theory_world.event_probability(self.dense, choice, relevance))
+        p_G = enumeration.log_probability(self.item_GS, enumeration.event_probability(self.dense, choice, relevance))
         ideal_SV = ideal_weight(self.dense, choice, relevance)
         mean = float(p_G @ self.risks(variant, masking))
         if masking is not None:
@@ -221,7 +220,12 @@ class LossComparison:
         return None if expected_SV is None else relative_bias(expected_SV, ideal_SV, self.loss_SV)
 
     def drawn(
-        self, choice: str, draws: int, seed: int, choices: int = 1, on_progress: OnProgress = lambda share: None
+        self,
+        choice: str,
+        draws: int,
+        seed: int,
+        choices: int = 1,
+        on_progress: Callable[[float], None] = lambda share: None,
     ) -> list[dict[str, Any]]:
         """The bias of each loss over the same drawn logs, and by formula; intervals hold for all choice models at once.
 
@@ -231,7 +235,7 @@ class LossComparison:
         built = [variant.build(self.dense.world) for variant in VARIANTS]
         risk_RA = np.empty((draws, len(built)))
         for nth in range(draws):
-            slots = theory_world.draw_slots(self.dense.world, choice, seed, nth)
+            slots = enumeration.draw_slots(self.dense.world, choice, seed, nth)
             risk_RA[nth] = [self.risk(estimator, slots) for estimator in built]
             on_progress((nth + 1) / draws)
         p_SV, ideal_SV, rows = closed_form(self.dense, choice), ideal_weight(self.dense, choice), []

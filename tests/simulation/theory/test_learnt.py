@@ -6,7 +6,7 @@ import torch
 
 from tests.estimators.toys import random_world
 from unveil.estimators.base import Signal, cloze_risk
-from unveil.studies.theory_claims import (
+from unveil.simulation.theory.claims import (
     Weights,
     by_choice,
     distance,
@@ -17,8 +17,8 @@ from unveil.studies.theory_claims import (
     normalised,
     observed,
 )
-from unveil.studies.theory_loss import ITPS, LossComparison, Variant
-from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld, Table, ideal_weight, slots_of
+from unveil.simulation.theory.enumeration import CLOSED_FORMS, DenseWorld, Table, ideal_weight, slots_of
+from unveil.simulation.theory.losses import ITPS, LossComparison, Variant
 
 LAID = DenseWorld(random_world(users=3, items=5, steps=4, seed=2))
 P_SV = CLOSED_FORMS["rational_exposed"](LAID) * LAID.gamma_SV
