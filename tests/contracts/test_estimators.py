@@ -84,7 +84,7 @@ def test_it_can_be_trained_with(estimator: Estimator) -> None:
 
 def test_it_says_what_it_is(estimator: Estimator) -> None:
     assert isinstance(estimator.self_normalised, bool)
-    assert estimator.needs in ("nothing", "static", "temporal", "ratings", "truth")
+    assert estimator.needs in ("nothing", "static", "temporal", "ratings", "impressions", "truth")
     assert any(mark in (type(estimator).__doc__ or "") for mark in ("eq. of", "∝"))  # its equation
     assert ESTIMATORS[estimator.name] is type(estimator)
 

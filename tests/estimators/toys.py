@@ -46,6 +46,6 @@ class Toy:
 
     @classmethod
     def drawn(cls, world: World, seed: int = 0) -> "Toy":
-        log = world.log(np.random.default_rng(seed), ratings_noise=1.0)
+        log = world.log(np.random.default_rng(seed), ratings_noise=1.0, impressions=1.0)
         train = leave_one_out(Sequences.of(log)).train
         return cls(world, log, train, ClozeTask(train, 100, 4, 0.5).slots)

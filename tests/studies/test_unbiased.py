@@ -84,3 +84,16 @@ def test_the_page_groups_arms_by_their_tests(answer: Answer, tmp_path: Path) -> 
 def test_naive_is_needed(files: tuple[Path, Path, Path]) -> None:
     with pytest.raises(UnveilError, match="compared with naive"):
         study(files, estimators=("ease",))
+
+
+def test_an_arm_learns_from_the_impressions_of_the_log(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    clicks = pl.read_csv(files[0]).with_columns(pl.col("timestamp") * 2 + 1, clicked=1)
+    skips = clicks.with_columns(pl.col("item_id").shuffle(seed=0), pl.col("timestamp") - 1, clicked=0)
+    pl.concat([clicks, skips]).write_csv(tmp_path / "feed.csv")
+    arms = ("naive", "impressions", "impressions+loss=pointwise+softmax=0.0")
+    fields = {"estimators": arms, "replicates": 1, "sizes": (), "metric": "AUC"}
+    found = run(study((tmp_path / "feed.csv", *files[1:]), **fields), tmp_path / "study", Processes(1))
+    values = [found.results.mean(arm, found.study.headline) for arm in arms]
+    assert len(set(values)) == 3
+    with pytest.raises(UnveilError, match="'impressions' needs a log with impressions without a click"):
+        run(study(files, **fields), tmp_path / "none", Processes(1))
