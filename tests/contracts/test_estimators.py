@@ -14,7 +14,7 @@ from unveil.propensity.known import KnownTemporal
 from unveil.studies.arms import Variant, changes_of
 from unveil.training.checkpoint import differences
 
-TOY = Toy.drawn(random_world(users=30))
+TOY = Toy.drawn(random_world(users=30), impressions=1.0)
 
 
 @pytest.fixture(params=list(ESTIMATORS))
