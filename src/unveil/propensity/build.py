@@ -34,7 +34,7 @@ _FEED = (
     "this log is a feed: {together:.0%} of its {skips:,} impressions without a click were shown together with others, "
     "and {with_click:.0%} with a click, but {estimator} assumes a choice among what is shown together. On such a log, "
     "AUC for items shown at random is .546 for corrected with exposure learnt from impressions, .590 for naive "
-    "(docs/results/unbiased/kuairand). Use naive, or the estimator impressions."
+    "(docs/results/unbiased/kuairand). Use naive, or compare the estimator impressions."
 )
 _PROXY = (
     "popularity stands in for exposure. Popularity is exposure × relevance: correcting by it also removes relevance. "
