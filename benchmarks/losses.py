@@ -29,7 +29,7 @@ WIDTH, MIB = 64, 1 << 20
 
 def estimators(world: World, names: list[str]) -> tuple[dict[str, Estimator], Slots]:
     """Each of them with what it needs, and the training events of a log to use them on."""
-    log = world.log(np.random.default_rng(0), ratings_noise=0.5)
+    log = world.log(np.random.default_rng(0), ratings_noise=0.5, impressions=1.0)
     train = leave_one_out(Sequences.of(log)).train
     known = {"static": "known-static", "temporal": "known-temporal"}
     theta = {kind: propensity(name, {}, train, world=world) for kind, name in known.items()}

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Command
-from tests.run_folders import TINY, Finished, content, options, write_log
+from tests.run_folders import TINY, Finished, content, options, small_frame, write_log
 from unveil.runs.run_folder import read_config
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
@@ -307,6 +307,41 @@ def test_impressions_are_used_or_pointed_at_and_the_share_kept_is_said(unveil: C
     assert "0.5 (propensity.rate)" in done.out
     done = unveil("train", log, "-o", tmp_path / "c", "-e", "corrected", *QUICK)
     assert "warning: this log has impressions without a click, which are not used here" in done.out
+
+
+def write_feed(path: Path, *, together: bool = False) -> Path:
+    """The small log with an impression without a click before each of its rows, or at its time."""
+    clicks = small_frame().with_columns(clicked=1)
+    earlier = 0 if together else 50
+    skips = clicks.with_columns(pl.col("item_id").shuffle(seed=0), pl.col("timestamp") - earlier, clicked=0)
+    pl.concat([clicks, skips]).write_csv(path)
+    return path
+
+
+def test_impressions_are_learnt_from_where_there_are_some(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    feed = write_feed(tmp_path / "feed.csv")
+    for loss in ("pairwise", "pointwise"):
+        how = ["-e", "impressions", "--set", f"estimator.loss={loss}", *QUICK]
+        done = unveil("train", feed, "-o", tmp_path / loss, *how)
+        assert done.code == 0, done.err
+        assert "estimator  impressions" in done.out
+        assert "is a feed" not in done.out
+    done = unveil("train", finished.log, "-o", tmp_path / "none", "-e", "impressions", *QUICK)
+    assert done.code == 2
+    assert "'impressions' needs a log with impressions without a click" in done.err
+    assert "--clicked-col" in done.err
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_choice_in_a_feed_is_warned_of(unveil: Command, tmp_path: Path) -> None:
+    recorded = ["--set", "propensity.name=recorded-temporal", "--set", "propensity.batches=5", *QUICK]
+    for together in (False, True):
+        log = write_feed(tmp_path / f"{together}.csv", together=together)
+        for name in ("corrected", "rational", "consideration", "itps"):
+            done = unveil("train", log, "-o", tmp_path / f"{name}-{together}", "-e", name, *recorded)
+            assert done.code == 0, done.err
+            warned = f"but {name} assumes a choice among what is shown together" in done.out
+            assert warned is (name != "itps" and not together)
 
 
 def test_degenerate_weights_are_warned_of(unveil: Command, finished: Finished, tmp_path: Path) -> None:

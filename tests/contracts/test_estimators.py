@@ -14,7 +14,7 @@ from unveil.propensity.known import KnownTemporal
 from unveil.studies.arms import Variant, changes_of
 from unveil.training.checkpoint import differences
 
-TOY = Toy.drawn(random_world(users=30))
+TOY = Toy.drawn(random_world(users=30), impressions=1.0)
 
 
 @pytest.fixture(params=list(ESTIMATORS))
@@ -84,7 +84,7 @@ def test_it_can_be_trained_with(estimator: Estimator) -> None:
 
 def test_it_says_what_it_is(estimator: Estimator) -> None:
     assert isinstance(estimator.self_normalised, bool)
-    assert estimator.needs in ("nothing", "static", "temporal", "ratings", "truth")
+    assert estimator.needs in ("nothing", "static", "temporal", "ratings", "impressions", "truth")
     assert any(mark in (type(estimator).__doc__ or "") for mark in ("eq. of", "∝"))  # its equation
     assert ESTIMATORS[estimator.name] is type(estimator)
 

@@ -9,7 +9,7 @@ from unveil.estimators.base import ESTIMATORS
 from unveil.training.fit import prepare
 from unveil.training.recipe import Recipe
 
-TOY = Toy.drawn(random_world(users=30))
+TOY = Toy.drawn(random_world(users=30), impressions=1.0)
 SMALL = {"model.width": 8, "model.blocks": 1, "model.length": 9, "training.epochs": 2, "training.threads": 1}
 
 

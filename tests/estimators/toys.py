@@ -45,7 +45,7 @@ class Toy:
     slots: Slots
 
     @classmethod
-    def drawn(cls, world: World, seed: int = 0) -> "Toy":
-        log = world.log(np.random.default_rng(seed), ratings_noise=1.0)
+    def drawn(cls, world: World, seed: int = 0, *, impressions: float | None = None) -> "Toy":
+        log = world.log(np.random.default_rng(seed), ratings_noise=1.0, impressions=impressions)
         train = leave_one_out(Sequences.of(log)).train
         return cls(world, log, train, ClozeTask(train, 100, 4, 0.5).slots)

@@ -11,6 +11,7 @@ from tests.propensity.test_popularity import BY_HAND, at
 from unveil.errors import UnveilError
 from unveil.propensity.build import build, caveats
 from unveil.propensity.factors import Factors
+from unveil.propensity.impressions import ImpressionGroups
 from unveil.propensity.joint import RatedStatic, RatedTemporal
 from unveil.propensity.popularity import (
     DampedStatic,
@@ -216,8 +217,20 @@ def test_each_says_what_it_assumes_and_popularity_that_it_is_a_proxy(seasonal: S
 
 
 def test_impressions_that_are_not_used_are_pointed_at() -> None:
-    unused, proxy = caveats(TemporalPopularity(), shown=True)
+    lists, feed = ImpressionGroups(200, 0.9, 0.8), ImpressionGroups(200, 0.1, 0.02)
+    unused, proxy = caveats(TemporalPopularity(), groups=lists)
     assert "propensity.name=recorded-temporal learns exposure" in unused
     assert "popularity stands in" in proxy
-    assert "propensity.name=recorded-static" in caveats(StaticPopularity(), shown=True)[0]
-    assert caveats(None, shown=True) == []
+    assert "propensity.name=recorded-static" in caveats(StaticPopularity(), groups=lists)[0]
+    assert caveats(None, groups=lists) == []
+    assert caveats(TemporalPopularity(), groups=feed) == [proxy]  # no exposure of lists is to be learnt from a feed
+
+
+def test_nobody_chose_among_the_items_of_a_feed() -> None:
+    lists, feed = ImpressionGroups(200, 0.9, 0.8), ImpressionGroups(200, 0.1, 0.02)
+    told, assumption = caveats(Timing(), groups=feed, chosen_by="corrected")
+    assert "10% of its 200 impressions without a click were shown together" in told
+    assert "2% with a click, but corrected assumes a choice" in told
+    assert "assuming" in assumption
+    assert not any("is a feed" in each for each in caveats(Timing(), groups=lists, chosen_by="corrected"))
+    assert not any("is a feed" in each for each in caveats(Timing(), groups=feed))  # weights assume no choice

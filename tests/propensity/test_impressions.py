@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import binom
 
@@ -16,7 +18,17 @@ from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.factors import Blocks, FactorTables
-from unveil.propensity.impressions import ImpressionCounts, impression_loss, log_unrecorded, steps, training_impressions
+from unveil.propensity.impressions import (
+    ImpressionCounts,
+    ImpressionGroups,
+    impression_loss,
+    log_unrecorded,
+    skips_before_clicks,
+    steps,
+    training_impressions,
+)
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.world import World
 
 
 def by_hand(*, step: bool) -> Interactions:
@@ -272,3 +284,83 @@ def test_a_log_in_which_nothing_was_shown_is_refused(shown: tuple[Scene, float])
 def test_options_out_of_range_are_refused(shown: tuple[Scene, float], option: str, value: float) -> None:
     with pytest.raises(UnveilError, match=rf"recorded-temporal\.{option}: out of range"):
         shown[0].model("recorded-temporal", **{option: value})
+
+
+def grouped(time: list[int], clicked: list[bool], *, step: bool = False) -> ImpressionGroups | None:
+    """One user, an item a row."""
+    rows, clock = len(time), np.array(time)
+    return ImpressionGroups.of(
+        Interactions(
+            np.zeros(rows, np.int32),
+            np.arange(rows, dtype=np.int32),
+            Vocabulary(["a"]),
+            Vocabulary([f"i{row}" for row in range(rows)]),
+            time=None if step else clock,
+            step=clock.astype(np.int32) if step else None,
+            clicked=np.array(clicked),
+        )
+    )
+
+
+@pytest.mark.parametrize("step", [True, False])
+def test_feeds_and_lists_by_hand(step: bool) -> None:
+    """Skips at 2, at 3 beside another, and at 5 beside a click: three of four are not alone, one is with a click."""
+    found = grouped([1, 2, 3, 3, 5, 5], [True, False, False, False, True, False], step=step)
+    assert found == ImpressionGroups(skips=4, together=0.75, with_click=0.25)
+    assert not found.is_feed
+    feed = grouped([1, 2, 3, 4, 4, 5], [True, False, False, False, False, True], step=step)
+    assert feed == ImpressionGroups(skips=4, together=0.5, with_click=0.0)
+    assert not feed.is_feed
+    assert replace(feed, together=0.25).is_feed
+    few_kept_of_lists = grouped([1, 2, 3, 4, 5, 5], [True, False, False, False, True, False], step=step)
+    assert few_kept_of_lists == ImpressionGroups(skips=4, together=0.25, with_click=0.25)
+    assert not few_kept_of_lists.is_feed
+    pages_without_a_click = grouped([1, 1, 1, 2, 2, 3], [False, False, False, False, False, True], step=step)
+    assert pages_without_a_click is not None
+    assert not pages_without_a_click.is_feed
+
+
+def test_nothing_can_be_told_without_skips_or_without_a_clock() -> None:
+    assert grouped([1, 2], [True, True]) is None
+    log = by_hand(step=False)
+    assert ImpressionGroups.of(replace(log, time=None)) is None
+    assert ImpressionGroups.of(log.interacted()) is None
+
+
+@pytest.mark.parametrize("rate", [0.1, 1.0])
+def test_drawn_worlds_show_lists(rate: float) -> None:
+    """However few impressions the log keeps: what it keeps was shown beside the choice."""
+    world = World.builtin(WorldSpec(users=40, items=30, steps=15), seed=5)
+    found = ImpressionGroups.of(world.log(np.random.default_rng(0), impressions=rate))
+    assert found is not None
+    assert found.together >= found.with_click > 0.5
+    assert not found.is_feed
+
+
+def test_skips_precede_the_first_click_at_their_moment_or_later() -> None:
+    """User a: left 1 at time 1 beside click 0; z, twice, at 2 beside click 1; what is at or after 4 is held out."""
+    log = by_hand(step=False)
+    skip_P, click_P = skips_before_clicks(log, leave_one_out(Sequences.of(log)).train)
+    assert list(zip(skip_P.tolist(), click_P.tolist(), strict=True)) == [(4, 0), (2, 1), (3, 1), (9, 8)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6))
+def test_skips_and_their_clicks_against_brute_force(seed: int) -> None:
+    rng, rows = np.random.default_rng(seed), 40
+    log = Interactions(
+        rng.integers(3, size=rows).astype(np.int32),
+        rng.integers(5, size=rows).astype(np.int32),
+        Vocabulary(["a", "b", "c"]),
+        Vocabulary(list("vwxyz")),
+        time=rng.integers(12, size=rows),
+        clicked=rng.random(rows) < 0.5,
+    )
+    assert log.clicked is not None
+    train, time = leave_one_out(Sequences.of(log)).train, np.asarray(log.time)
+    expected = []
+    for row in np.flatnonzero(training_impressions(log, train) & ~log.clicked):
+        later = [n for n in train.event_N if log.user[n] == log.user[row] and time[n] >= time[row]]
+        if later:
+            expected.append((row, min(later, key=lambda n: (time[n], n))))
+    assert sorted(zip(*skips_before_clicks(log, train), strict=True)) == sorted(expected)

@@ -21,6 +21,7 @@ from unveil.studies.results import TRUE, Measure
 RECALL = Measure(TRUE, "uniform-100", "Recall", 10)
 HIT, MISS = 1, 50
 RECORDED = "corrected@recorded+propensity.batches=20"
+SHOWN = "impressions+loss=pointwise"
 
 
 def hits(*counts: int, of: int = 10) -> list[list[int]]:
@@ -104,7 +105,7 @@ def test_the_text_says_who_is_below_naive_and_who_reached_the_aim(two_worlds: An
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Path]:
     world = tiny_world(tmp_path_factory.mktemp("world") / "tiny")
-    arms = ("naive", "itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", RECORDED, "ideal")
+    arms = ("naive", "itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", RECORDED, SHOWN, "ideal")
     folder = tmp_path_factory.mktemp("beyond") / "run"
     found = run(tiny(Beyond, world, severities=(1.0, 2.0), estimators=arms), folder, Inline())
     write(found, folder, ["unveil", "reproduce", "beyond"])
@@ -115,9 +116,9 @@ def test_a_variant_is_trained_on_the_log_of_its_estimator(done: tuple[Answer, Pa
     answer = done[0]
     logs = {answer.where(severity=2.0, estimator=arm)[0]["log"]["fingerprint"] for arm in answer.results.arms}
     assert len(logs) == 1
-    arms = ("corrected", "corrected@popularity", RECORDED)
+    arms = ("corrected", "corrected@popularity", RECORDED, SHOWN)
     own = {arm: answer.where(severity=1.0, estimator=arm)[0] for arm in arms}
-    assert len({tuple(record["training"]["loss"]) for record in own.values()}) == 3
+    assert len({tuple(record["training"]["loss"]) for record in own.values()}) == 4
     sizes = [{name: own[arm]["log"][name] for name in ("events", "catalogue")} for arm in (RECORDED, "corrected")]
     assert sizes[0] == sizes[1], "impressions without a click are no events, and add no item"
     clipped = answer.where(severity=1.0, estimator="itps@popularity+clip=10%")[0]["weights"]["clipped"]
@@ -129,7 +130,7 @@ def test_the_files_hold_every_share(done: tuple[Answer, Path]) -> None:
     assert found["question"] == "beyond"
     assert {(each["estimator"], each["severity"], each["protocol"]) for each in found["shares"]} == {
         (arm, p, protocol)
-        for arm in ("itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", RECORDED)
+        for arm in ("itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", RECORDED, SHOWN)
         for p in (1, 2)
         for protocol in done[0].results.protocols
     }

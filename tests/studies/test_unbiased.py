@@ -147,3 +147,16 @@ def test_either_layout_of_a_data_set_is_known(tmp_path: Path) -> None:
         "test": str(tmp_path / "observed_likes.csv"),
         "candidates": str(tmp_path / "observed_items.txt"),
     }
+
+
+def test_an_arm_learns_from_the_impressions_of_the_log(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    clicks = pl.read_csv(files[0]).with_columns(pl.col("timestamp") * 2 + 1, clicked=1)
+    skips = clicks.with_columns(pl.col("item_id").shuffle(seed=0), pl.col("timestamp") - 1, clicked=0)
+    pl.concat([clicks, skips]).write_csv(tmp_path / "feed.csv")
+    arms = ("naive", "impressions", "impressions+loss=pointwise+softmax=0.0")
+    fields = {"estimators": arms, "replicates": 1, "sizes": (), "metric": "AUC"}
+    found = run(study((tmp_path / "feed.csv", *files[1:]), **fields), tmp_path / "study", Processes(1))
+    values = [found.results.mean(arm, found.study.headline) for arm in arms]
+    assert len(set(values)) == 3
+    with pytest.raises(UnveilError, match="'impressions' needs a log with impressions without a click"):
+        run(study(files, **fields), tmp_path / "none", Processes(1))

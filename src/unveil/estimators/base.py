@@ -126,12 +126,12 @@ def theta_of_some(propensity: PropensityModel, slots: Slots, item_K: Tensor, n_i
 
 
 #: What an estimator asks for beside the log: a propensity of one kind, ratings in it, or the truth of a world.
-Need = Literal["nothing", "static", "temporal", "ratings", "truth"]
+Need = Literal["nothing", "static", "temporal", "ratings", "impressions", "truth"]
 
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """What the network learns at each slot: the target item, its weight, and at most one of the five parts below.
+    """What the network learns at each slot: the target item, its weight, and at most one of the six parts below.
 
     Only imputed labels and an offset go together: the offset then holds for the target alone. A part with a number for
     every item is a tensor, or `ByRows`, which is computed some slots at a time.
@@ -144,11 +144,12 @@ class Signal:
     imputed_MV: Wide | None = None  # soft labels, predicted beside the target
     theta_MV: Wide | None = None  # P(exposed): the target was chosen among the exposed
     sample: Sample | None = field(default=None, kw_only=True)  # items drawn that stand for all others
+    skips: losses.Skips | None = field(default=None, kw_only=True)  # shown and not clicked: a loss beside the softmax
 
     @property
     def weighted(self) -> bool:
         """Whether all that is known of exposure is in the weights."""
-        return all(part is None for part in (self.offset_MV, self.rival_MV, self.theta_MV, self.sample))
+        return all(part is None for part in (self.offset_MV, self.rival_MV, self.theta_MV, self.sample, self.skips))
 
     def to(self, device: torch.device | str) -> Self:
         return replace(self, **{name: part.to(device) for name, part in vars(self).items() if part is not None})
@@ -231,12 +232,14 @@ def cloze_risk(
 
     The losses of the paper (eqs. of L_Cloze, L_ideal, L_IPS, L_ITPS), by the signal of the estimator. N is the number
     of slots unless `normaliser` is given. No slots: no loss, and a gradient of zero. The other parts of a signal have
-    losses of their own: `pairwise`, `soft_cross_entropy`, `explained`, `race`, `sampled_loss`.
+    losses of their own: `pairwise`, `soft_cross_entropy`, `explained`, `race`, `sampled_loss`, `Skips`.
     """
     divisor = len(signal.weight_M) if normaliser is None else normaliser
     network = (h_MD, table_VD, bias_V, signal.target_M, signal.weight_M)
     if signal.sample is not None:
         total = sampled_loss(*network, signal.sample)
+    elif signal.skips is not None:
+        total = signal.skips.loss(*network)
     else:
         loss, extra_MV = _loss(signal)
         total = losses.fused_loss(loss, *network, extra_MV)
@@ -314,7 +317,7 @@ def check_options(name: str, options: Mapping[str, object]) -> None:
     if needs == "truth":
         return
     propensity = SimpleNamespace(kind=needs, name="a stand-in")
-    stand_ins = [propensity] if needs in ("static", "temporal") else [None] * (needs == "ratings")
+    stand_ins = [propensity] if needs in ("static", "temporal") else [None] * (needs in ("ratings", "impressions"))
     with suppress(AttributeError):  # a plug-in that needs more of its parts when it is built
         ESTIMATORS.build(name, options, *stand_ins)
 
@@ -322,6 +325,10 @@ def check_options(name: str, options: Mapping[str, object]) -> None:
 #: What is missing, and what to do, where an estimator needs more than a propensity.
 _MISSING = {
     "ratings": ("a log with ratings", "Use 'wmf-distilled', which needs none."),
+    "impressions": (
+        "a log with impressions without a click",
+        "Name the column that says whether a row was clicked with --clicked-col, or use 'naive', which needs none.",
+    ),
     "truth": (
         "a world whose truth is known",
         "Name the world of the log with --world (in Python, world=), or choose another estimator.",
@@ -337,7 +344,8 @@ def parts(
     if needs == "nothing":
         return []
     rated = None if log is None or log.rating is None else log
-    part = {"ratings": rated, "truth": world}.get(needs, propensity)
+    shown = None if log is None or log.clicked is None or log.clicked.all() else log
+    part = {"ratings": rated, "impressions": shown, "truth": world}.get(needs, propensity)
     if part is None:
         instead = f"Name one, such as 'recorded-{needs}', learnt from impressions; popularity is the last resort."
         what, hint = _MISSING.get(needs, (f"a {needs} propensity", instead))

@@ -3,7 +3,7 @@
 Shapes: M slots, R of them, V items; Q places at which the integral of a race of exponential clocks is read.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -232,6 +232,57 @@ def softmax_loss(chunk: Chunk, into: Gradients | None) -> Tensor:
     if chunk.extra_RV is not None:
         z_R = z_R + chunk.extra_RV.gather(1, chunk.target_R[:, None])[:, 0]
     return (chunk.weight_R * (sum_R.log() - z_R)).sum()
+
+
+_PAIRS = 1 << 14  # of slot and item, whose logits are computed at once
+
+#: What is learnt from impressions without a click, given the logits z of the clicks and of these.
+SKIP_LOSSES: Mapping[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "pairwise": lambda z_M, z_P, slot_P: F.softplus(z_P - z_M.index_select(0, slot_P)).sum(),
+    "pointwise": lambda z_M, z_P, slot_P: F.softplus(-z_M).sum() + F.softplus(z_P).sum(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Skips:
+    """P impressions without a click, each at the slot of a click, whose history they share; logits of these alone."""
+
+    slot_P: Tensor
+    item_P: Tensor
+    form: str
+    weight: float
+
+    def to(self, device: torch.device | str) -> Self:
+        return replace(self, slot_P=self.slot_P.to(device), item_P=self.item_P.to(device))
+
+    def loss(self, h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, target_M: Tensor, weight_M: Tensor) -> Tensor:
+        """Σ_m w_m (−log softmax(z)[target]) + weight · the loss of `form` on the clicked items and these."""
+        network = h_MD, table_VD, bias_V
+        logits: Callable[..., Tensor] = _PairLogits.apply
+        z_M = logits(*network, torch.arange(len(target_M), device=target_M.device), target_M)
+        total = self.weight * SKIP_LOSSES[self.form](z_M, logits(*network, self.slot_P, self.item_P), self.slot_P)
+        if weight_M.any():
+            total = total + fused_loss(softmax_loss, *network, target_M, weight_M)
+        return total
+
+
+class _PairLogits(Function):
+    """z_P = h[slot_P] · table[item_P] + bias[item_P]; D numbers of a pair are held for some of the pairs at a time."""
+
+    @staticmethod
+    def forward(ctx: Any, h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, slot_P: Tensor, item_P: Tensor) -> Tensor:
+        ctx.save_for_backward(h_MD, table_VD, slot_P, item_P)
+        pairs = zip(torch.split(slot_P, _PAIRS), torch.split(item_P, _PAIRS), strict=True)
+        return torch.cat([(h_MD[slot_R] * table_VD[item_R]).sum(1) for slot_R, item_R in pairs]) + bias_V[item_P]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope_P: Tensor) -> tuple[Tensor | None, ...]:
+        h_MD, table_VD, slot_P, item_P = ctx.saved_tensors
+        at_2P, size = torch.stack([slot_P, item_P]), (len(h_MD), len(table_VD))
+        slope_MV = torch.sparse_coo_tensor(at_2P, slope_P, size, check_invariants=False)
+        slope_V = slope_P.new_zeros(len(table_VD)).index_add_(0, item_P, slope_P)
+        return slope_MV @ table_VD, slope_MV.T @ h_MD, slope_V, None, None
 
 
 def _tiles(chunk: Chunk) -> Iterator[tuple[slice, Tensor]]:

@@ -6,6 +6,7 @@ from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError, unknown
 from unveil.propensity.base import PROPENSITIES, PropensityModel, Source
 from unveil.propensity.factors import Factored
+from unveil.propensity.impressions import ImpressionGroups
 from unveil.propensity.known import TrueWorld
 from unveil.propensity.popularity import Popularity
 
@@ -28,6 +29,12 @@ _NEEDS: Mapping[Source, tuple[str, str]] = {
 _UNUSED = (
     "this log has impressions without a click, which are not used here: propensity.name=recorded-{kind} learns "
     "exposure from them (propensity.rate is the share that the log keeps), if several items are shown at a time."
+)
+_FEED = (
+    "this log is a feed: {together:.0%} of its {skips:,} impressions without a click were shown together with others, "
+    "and {with_click:.0%} with a click, but {estimator} assumes a choice among what is shown together. On such a log, "
+    "AUC for items shown at random is .546 for corrected with exposure learnt from impressions, .590 for naive "
+    "(docs/results/unbiased/kuairand). Use naive, or compare the estimator impressions."
 )
 _PROXY = (
     "popularity stands in for exposure. Popularity is exposure × relevance: correcting by it also removes relevance. "
@@ -91,16 +98,22 @@ def is_popularity(model: PropensityModel | None) -> bool:
     return isinstance(model, Popularity)
 
 
-def caveats(model: PropensityModel | None, *, shown: bool = False) -> list[str]:
-    """Warnings about exposure that is estimated from interactions; none where it was recorded.
+def caveats(
+    model: PropensityModel | None, *, groups: ImpressionGroups | None = None, chosen_by: str | None = None
+) -> list[str]:
+    """Warnings about exposure that is estimated from interactions, or that explains choices in a feed.
 
-    `shown`: the log has impressions without a click.
+    `groups`: of the log's impressions without a click; `chosen_by`: the estimator, if it assumes a choice among items.
     """
     assumes = getattr(model, "assumes", "")
-    if model is None or not (is_popularity(model) or assumes):
+    if model is None:
         return []
-    unused = [_UNUSED.format(kind=model.kind)] if shown else []
+    found = [_FEED.format(estimator=chosen_by, **vars(groups))] if groups and groups.is_feed and chosen_by else []
+    if not (is_popularity(model) or assumes):
+        return found
+    if groups and not groups.is_feed:
+        found.append(_UNUSED.format(kind=model.kind))
     if is_popularity(model):
-        return [*unused, _PROXY]
+        return [*found, _PROXY]
     estimated = f"exposure was not recorded: {model.name} estimates it, assuming {assumes}."
-    return [*unused, f"{estimated} Gains are under that assumption. {getattr(model, 'caveat', '')}".rstrip()]
+    return [*found, f"{estimated} Gains are under that assumption. {getattr(model, 'caveat', '')}".rstrip()]

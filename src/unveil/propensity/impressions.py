@@ -56,6 +56,21 @@ def training_skips(log: Interactions, train: Sequences) -> int:
     return 0 if log.clicked is None else int((training_impressions(log, train) & ~log.clicked).sum())
 
 
+def skips_before_clicks(log: Interactions, train: Sequences) -> tuple[factors.Index, factors.Index]:
+    """Rows of the training impressions without a click, in order, and of the training click that each precedes.
+
+    That is the first click of the user at its moment or later; impressions after the last one precede none.
+    """
+    rank_N, begin_N = _order(log)
+    skip_P = np.flatnonzero(training_impressions(log, train) & ~np.asarray(log.clicked))
+    skip_P = skip_P[np.argsort(rank_N[skip_P])]
+    event_E = train.event_N[np.argsort(rank_N[train.event_N])]
+    at_P = np.searchsorted(rank_N[event_E], begin_N[skip_P])
+    click_P = event_E[np.minimum(at_P, len(event_E) - 1)]
+    kept_P = (at_P < len(event_E)) & (log.user[click_P] == log.user[skip_P])
+    return skip_P[kept_P], click_P[kept_P].astype(np.int64)
+
+
 def _order(log: Interactions) -> tuple[factors.Index, factors.Index]:
     """The place of each row in the order of histories, and that of the first row of its moment: time, step or row."""
     order_N, place_N = log.order(), np.arange(len(log))
@@ -73,6 +88,35 @@ def _first(log: Interactions, rows_N: Mask, rank_N: factors.Index, *, default: i
     first_U = np.full(len(log.users), len(log))
     np.minimum.at(first_U, log.user[rows_N], rank_N[rows_N])
     return np.where(first_U == len(log), default, first_U)
+
+
+@dataclass(frozen=True)
+class ImpressionGroups:
+    """Whether impressions come one at a time (a feed) or several together, of which a user may choose (lists).
+
+    Together: of one user, at the same time or, where there are no times, the same step.
+    """
+
+    skips: int  # impressions without a click
+    together: float  # the share of these that were shown with others
+    with_click: float  # the share of these that were shown with one that was clicked
+
+    @classmethod
+    def of(cls, log: Interactions) -> "ImpressionGroups | None":
+        """None where there are no impressions without a click, or neither times nor steps to tell."""
+        if log.clicked is None or log.clicked.all() or (log.time is None and log.step is None):
+            return None
+        _, begin_N = _order(log)
+        shown_N, clicked_N = (np.bincount(begin_N, weights)[begin_N[~log.clicked]] for weights in (None, log.clicked))
+        return cls(len(shown_N), float((shown_N > 1).mean()), float((clicked_N > 0).mean()))
+
+    @property
+    def is_feed(self) -> bool:
+        """Most were alone, and hardly one beside a click: nobody chose among them, as `corrected` and others assume.
+
+        Of lists of which a log keeps few impressions most are alone too, but many of these are beside a click.
+        """
+        return self.together < 0.5 and self.with_click < 0.05
 
 
 @dataclass(frozen=True, eq=False)

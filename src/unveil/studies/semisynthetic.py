@@ -210,7 +210,8 @@ class SemiSynthetic(Study):
     def run_arm(self, at: Mapping[str, Any], arm: str, context: Context) -> dict[str, Any]:
         where = {name: at[name] for name in ("world", "severity", "replicate")}
         recipe = self.recipe(arm, self.training_seed(at["world"], at["replicate"]))
-        trial = drawn_trial(self, context.folder, *where.values(), recipe.propensity["name"] in RECORDED)
+        shown = recipe.propensity["name"] in RECORDED or estimator(str(recipe.estimator["name"])).needs == "impressions"
+        trial = drawn_trial(self, context.folder, *where.values(), shown)
         return {**where, "estimator": arm, **record(trial, arm, recipe, context.on_progress)}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

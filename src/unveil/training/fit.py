@@ -16,7 +16,7 @@ from unveil.evaluation.protocols import FULL
 from unveil.models.base import Backbone, backbone
 from unveil.propensity import build as propensities
 from unveil.propensity.base import PROPENSITIES, PropensityModel
-from unveil.propensity.impressions import Recorded
+from unveil.propensity.impressions import ImpressionGroups, Recorded
 from unveil.propensity.known import TrueWorld
 from unveil.settings import plain
 from unveil.training.device import pick_device
@@ -47,8 +47,8 @@ def prepare(
     chosen = estimators.build(name, options, propensity=propensity, world=world, train=train, log=log)
     weights = weight_diagnostics(chosen, task.slots)
     mean_weight = 1.0 if weights is None else weights.mean
-    shown = log is not None and log.clicked is not None and not log.clicked.all()
-    trainer = Trainer(recipe.training, model, chosen, task, mean_weight, propensity, weights, shown)
+    groups = None if log is None or propensity is None else ImpressionGroups.of(log)
+    trainer = Trainer(recipe.training, model, chosen, task, mean_weight, propensity, weights, groups)
     if tell is not None:
         for line in _description(trainer, train):
             tell(line)
@@ -138,5 +138,5 @@ def reads_log(recipe: Recipe) -> bool:
     """Whether training needs more of the log than its histories: ratings, positions, times …"""
     name = propensity_name(recipe)
     if name is None:
-        return estimators.estimator(str(recipe.estimator["name"])).needs == "ratings"
+        return estimators.estimator(str(recipe.estimator["name"])).needs in ("ratings", "impressions")
     return PROPENSITIES[name].source not in ("nothing", "truth")

@@ -23,6 +23,7 @@ from unveil.models.base import Backbone
 from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import caveats, is_popularity
+from unveil.propensity.impressions import ImpressionGroups
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.training.checkpoint import Best, Checkpoint, Epoch, TrainingState, check_same_run, read_epochs, sweep_drafts
 from unveil.training.device import HeapTrim, pick_device, seed_epoch
@@ -101,7 +102,7 @@ class Trainer:
     mean_weight: float = 1.0  # of the estimator's weights over all slots
     propensity: PropensityModel | None = None  # None: the estimator does not weight by one
     weights: WeightDiagnostics | None = None
-    shown: bool = False  # the log has impressions without a click
+    groups: ImpressionGroups | None = None  # of the log's impressions without a click
     group: ProcessGroup = SINGLE
     keep: Keep | None = None
     watch: Watcher = field(default_factory=Watcher)
@@ -125,7 +126,8 @@ class Trainer:
 
     def warnings(self) -> list[str]:
         found = [] if self.weights is None else self.weights.warnings()
-        return [*found, *caveats(self.propensity, shown=self.shown)]
+        chosen_by = self.estimator.name if isinstance(self.estimator, Explaining) else None
+        return [*found, *caveats(self.propensity, groups=self.groups, chosen_by=chosen_by)]
 
     def fit(
         self,
