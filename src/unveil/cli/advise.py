@@ -42,6 +42,7 @@ def audit(
 
     from unveil.audit.advice import audit as audited
     from unveil.audit.advice import beside, check_output, write
+    from unveil.data.readers.database import shown
     from unveil.data.titles import named_items
 
     check_output(output, overwrite=overwrite)
@@ -50,14 +51,14 @@ def audit(
     with bar("auditing") as progress:
         found = audited(log, seed=seed, progress=progress)
     write(found, log, names, options.log, output, this_command())
-    prose = found.prose()
-    print_paragraphs(f"{prose.line('size')} {found.verdict}")
+    prose = found.prose(path=shown(options.log), advice=found.advice)
+    print_paragraphs(f"{prose.line('size')} {prose.line('apart')}", found.verdict)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(justify="right", no_wrap=True)
     for figure in prose.key_figures("keys"):
         grid.add_row(figure.value, figure.label)
     print_table(grid, "")
-    print_paragraphs(*(f"[bold]Warning[/bold]  {each.title}" for each in found.advice if each.warning))
+    print_paragraphs(*prose.paragraphs("todo"))
     typer.echo(f"open {output} (figures: {beside(output)})")
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from unveil.audit.evidence import evidence
 from unveil.data.describe import describe
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
@@ -240,4 +241,5 @@ def advice_of(answer: Answer) -> Advice:
     study, log = answer.study, user_log(answer.study).interacted()
     found, refused = study.tried(answer.records[study.probe_key])
     repeats = describe(log).repeats / len(log)
-    return Advice(answer, found, refused, candidates.LogShape.of(log), repeats)
+    shape, needed = candidates.LogShape.of(log), evidence(study.log.load())
+    return Advice(answer, found, refused, shape, repeats, needed)

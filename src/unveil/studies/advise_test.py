@@ -12,8 +12,7 @@ from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
-from unveil.evaluation.labelled import LabelledTest, blocks
-from unveil.evaluation.slice_calibration import Slice, item_features
+from unveil.evaluation.labelled import PROTOCOL, LabelledTest, evaluate
 from unveil.evaluation.statistics import Paired
 from unveil.report.page import Figures
 from unveil.runs.labelled import read_test
@@ -100,6 +99,11 @@ class AdviseByTest(Unbiased):
         about = f"{log}; test: {quantity(len(own), 'user')} to choose by, {quantity(len(other), 'user')} to test on"
         return Source(self.log, log.fingerprint() + test.fingerprint, about)
 
+    @property
+    def shown(self) -> list[str]:
+        """The metrics that are reported, that of the choice first."""
+        return list(dict.fromkeys((self.metric, f"NDCG@{_LIST}", "Recall@100", "AUC")))
+
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Fit an arm, and evaluate it on all labelled users."""
         arm, (log, whole, test) = cell.at["estimator"], data_of(self)
@@ -110,9 +114,12 @@ class AdviseByTest(Unbiased):
             trainer = prepare(split.train, resolved(recipe, split.train, log), log=log)
             trainer.fit(validation_of(split, recipe), watch=TrainingShare(context.on_progress))
             scorer, length = trainer.model, recipe.model.length
-        part = Slice.of(list(blocks(scorer, whole, test, length)), item_features(whole))
-        first = np.isin(part.user_T, self.halves(test, log)[0]).tolist()
-        return {"user": part.user_T.tolist(), "first": first, "found": {arm: self._measured(part)}}
+        ks = sorted({int(name.partition("@")[2] or _LIST) for name in self.shown})
+        measured = evaluate(scorer, whole, test, length, ks=ks).frame
+        user_T = measured["user"].to_numpy()
+        first = np.isin(user_T, self.halves(test, log)[0]).tolist()
+        found = {name: measured[f"{PROTOCOL}:{name}"].round(6).to_list() for name in self.shown}
+        return {"user": user_T.tolist(), "first": first, "found": {arm: found}}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
         """Each metric of each user, by half."""
