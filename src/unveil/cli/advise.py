@@ -142,7 +142,7 @@ def advise(
     output: Annotated[Path, option("Folder of the advice: new, or one to go on with.", "--output", "-o")],
     test: LabelledFile = None,
     candidates: CandidatesFile = None,
-    metric: Annotated[str | None, option("Of that test: NDCG@k, Recall@k, MAP@k or AUC; by default by its size.")] = None,
+    metric: Annotated[str | None, option("Of that test: NDCG@k, Recall@k, MAP@k or AUC.")] = None,
     workers: WorkerOptions,
 ) -> None:
     """Say which model to use for a log. Where it has rows shown at random, or with --test, these judge.
@@ -159,9 +159,10 @@ def advise(
             raise UnveilError("--candidates and --metric are of a labelled test", hint="Name it with --test.")
         write_config(run_study(advise_study(source, **given), output, workers.workers()))
         return
-    for name in ("effort", "choices", "severities", "worlds", "users", "steps", "liked", "world"):
-        if given.pop(name, None) not in (None, (), AdviseOptions.effort):
-            raise UnveilError("where a test judges there is no simulated world", where=f"--{name}", hint="Leave it out.")
+    for name in ("choices", "severities", "worlds", "users", "steps", "implicit", "world"):
+        if getattr(tried, name) is not None:
+            problem, hint = "where a test judges there is no simulated world", "Leave the option out."
+            raise UnveilError(problem, where=f"--{name}", hint=hint)
     shared = {name: given[name] for name in _OF_TESTS if name in given}
     where = None if candidates is None else str(candidates)
     study = AdviseByTest.of(source, test or "", candidates=where, metric=metric, **shared)

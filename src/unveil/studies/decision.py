@@ -196,10 +196,6 @@ class Advice:
         cells = self.answer.where(scenario=scenario.key, estimator=BASE)
         return LogShape(*(float(np.mean([cell["looks"][each.name] for cell in cells])) for each in fields(LogShape)))
 
-    @cached_property
-    def nearest(self) -> Scenario:
-        return min(self.scenarios, key=lambda each: abs(self.drawn_shape(each).gini - self.shape.gini))
-
     def findings(self) -> dict[str, Any]:
         decision, (arm, gain) = self.decision, self.ceiling
         return {
@@ -223,21 +219,21 @@ class Advice:
         decision, study, usable = self.decision, self.answer.study, self.candidates.usable
         roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
         repeaters = [arm for arm in usable if issubclass(estimator(Variant.of(arm).estimator), WMFDistilled)]
-        command = ["unveil", "train", study.log.log, "--config", str(self.answer.folder / CONFIG), "-o", "run"]
+        train = ["unveil", "train", study.log.log, "--config", str(self.answer.folder / CONFIG), "-o", "run"]
+        ask = ["unveil", "advise", study.log.log, "--test", "random.csv", "-o", "advice-by-test"]
         return {
             "found": self,
             "decision": decision,
             "roles": {arm: ", ".join(role for role in roles if roles[role] == arm) for arm in decision.gains},
             "users_do": {each.key: users_do(each.choice) for each in self.scenarios},
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
-            "nearest_gain": decision.gains[decision.chosen].of_scenario[self.scenarios.index(self.nearest)],
             "uses": {learns_from(arm) for arm in usable},
             "few_repeats": self.repeats <= 0.05 and bool(repeaters),  # users do not come back to items
             "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
             "logs": {"your log": self.shape} | {str(each): self.drawn_shape(each) for each in self.scenarios},
             "worlds": [world for n in range(study.worlds) for world in self.answer.records[f"worlds-{n}"]["worlds"]],
-            "next_step": shlex.join(command),
-            "with_test": shlex.join([*command[:1], "advise", study.log.log, "--test", "random.csv", "-o", "advice2"]),
+            "next_step": shlex.join(train),
+            "with_test": shlex.join(ask),
             "nothing_learnt": len(self.at_chance) == len(study.scenarios),
             "evidence": self.evidence,
         }
