@@ -58,7 +58,8 @@ def test_random_rows_connect_all_items() -> None:
     random = np.random.default_rng(2).random(20_000) < 0.1
     found = identification(log_of(drawn(0), randomised=random))
     assert found.verdict == "by design"
-    assert (found.sources[0].items, found.sources[0].connected) == (1.0, pytest.approx(1.0))
+    assert found.sources[0].items == 1
+    assert found.connected == pytest.approx(1)
     few = np.arange(20_000) < 30
     assert identification(log_of(drawn(0), randomised=few)).verdict == "not", "no item has five random rows"
 
@@ -80,7 +81,8 @@ def test_two_pieces_cannot_be_compared() -> None:
     item_N = drawn(0)
     position = rng.integers(1, 3, 20_000) + np.where(item_N < 30, 0, 2)
     found = variation(log_of(item_N, position=position.astype(np.int32)), "position")
-    assert (found.items, found.events) == (1.0, pytest.approx(1.0))
+    assert found.items == 1
+    assert found.events == pytest.approx(1)
     assert found.connected == pytest.approx((item_N < 30).mean())
 
 
@@ -124,7 +126,8 @@ def test_the_number_of_clicks_gives_the_power_that_it_promises(difference: float
 def test_evidence_follows_from_the_rates_of_the_log() -> None:
     clicked = np.arange(20_000) % 4 == 0
     found = evidence(log_of(drawn(0), clicked=clicked))
-    assert (found.clicks_per_day, found.click_rate) == (pytest.approx(50), 0.25)
+    assert found.clicks_per_day == pytest.approx(50)
+    assert found.click_rate == 0.25
     assert [each.difference for each in found.needed] == list(DIFFERENCES)
     for each in found.needed:
         assert each.clicks == 2 * clicks_needed(each.difference)
@@ -138,6 +141,8 @@ def test_evidence_follows_from_the_rates_of_the_log() -> None:
 @pytest.mark.slow
 def test_real_logs(shared_data: Path) -> None:
     ml = identification(Interactions.read(shared_data / "ml-100k" / "u.data"))
-    assert (ml.verdict, ml.connected) == ("not", pytest.approx(0.071, abs=0.001))
+    assert ml.verdict == "not"
+    assert ml.connected == pytest.approx(0.071, abs=0.001)
     shown = identification(Interactions.read(shared_data / "kuairand-pure" / "log_standard_4_25_to_5_08_pure.csv.gz"))
-    assert (shown.verdict, shown.connected) == ("impressions alone", pytest.approx(0.586, abs=0.001))
+    assert shown.verdict == "impressions alone"
+    assert shown.connected == pytest.approx(0.586, abs=0.001)

@@ -65,7 +65,7 @@ def identification(log: Interactions) -> Identification:
     if log.position is not None:
         level_N["position"] = log.position
     found = [_variation(log, name, levels) for name, levels in level_N.items()]
-    if days(log) >= 1:
+    if log.time is not None and days(log) >= 1:
         window_N = np.argsort(np.argsort(log.time, kind="stable")) * WINDOWS // len(log)
         found.append(_variation(log, "calendar", window_N, _changed(log, window_N)))
     shown = log.clicked is not None and not bool(log.clicked.all())
