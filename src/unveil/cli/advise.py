@@ -58,7 +58,7 @@ def audit(
     for figure in prose.key_figures("keys"):
         grid.add_row(figure.value, figure.label)
     print_table(grid, "")
-    print_paragraphs(*prose.paragraphs("todo"))
+    print_paragraphs(*prose.paragraphs("next"), *prose.paragraphs("todo"))
     typer.echo(f"open {output} (figures: {beside(output)})")
 
 
