@@ -52,7 +52,7 @@ def audit(
         found = audited(log, seed=seed, progress=progress)
     write(found, log, names, options.log, output, this_command())
     prose = found.prose(path=shown(options.log), advice=found.advice)
-    print_paragraphs(f"{prose.line('size')} {prose.line('apart')}", found.verdict)
+    print_paragraphs(f"{prose.line('size')} {prose.line('apart')} {prose.line('plan')}", found.verdict)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(justify="right", no_wrap=True)
     for figure in prose.key_figures("keys"):
