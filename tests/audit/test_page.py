@@ -40,7 +40,8 @@ def test_the_page_is_one_file_that_says_everything(folder: Path, found: Audit) -
     assert found.verdict in html.replace("&#39;", "'")
     for each in found.advice:
         assert each.title in html.replace("&#39;", "'")
-    assert html.count("<section") == 8
+    assert html.count("<section") == 10
+    assert html.index("Do next: ") < html.index("<svg")
     assert html.count("<table") > 8
     assert found.order is not None
     for figure in (f"{found.order.recurring:,}", f"{found.concentration.gini:.3f}", f"{found.log.lengths.longest:,}"):

@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -32,7 +34,10 @@ def test_a_verdict_five_figures_and_a_page(csv: Path, tmp_path: Path) -> None:
     done = RUN.invoke(app, asked, catch_exceptions=False)
     assert done.exit_code == 0
     assert "of 60 users with 59 items" in " ".join(done.output.split())
-    assert "Warning Only popularity" in " ".join(done.output.split())
+    said = " ".join(done.output.split())
+    assert "Mind: Only popularity" in said
+    assert "".join(f"Do next: `unveil train {csv} -o run -e naive`".split()) in "".join(said.split())
+    assert "clicks on items shown at random would tell two models apart" in said
     assert f"open {page}" in done.output
     assert json.loads(page.with_suffix(".json").read_text())["log"]["users"] == 60
     assert "log.csv: " in page.read_text()
@@ -71,6 +76,24 @@ def test_advice_and_a_run_by_it(unveil: Command, log: Path, tmp_path: Path) -> N
     config = tmp_path / "advice" / "advice.toml"
     trained = unveil("train", log, "--config", config, "-o", tmp_path / "run")
     assert trained.code == 0, trained.err
+
+
+def test_advice_by_rows_shown_at_random(unveil: Command, log: Path, tmp_path: Path) -> None:
+    rng, shown = np.random.default_rng(0), tmp_path / "shown.csv"
+    frame = pl.read_csv(log).with_columns(clicked=1, is_rand=0)
+    random = frame.with_columns(
+        item_id=frame["item_id"].shuffle(seed=0), clicked=pl.Series(rng.integers(0, 2, len(frame))), is_rand=1
+    )
+    pl.concat([frame, random], how="vertical_relaxed").write_csv(shown)
+    tiny = ("--estimators", "wmf-distilled", "--replicates", 1, "--jobs", 1, *SMALL[-6:])
+    done = unveil("advise", shown, "-o", tmp_path / "advice", *tiny)
+    assert done.code == 0, done.err
+    assert "No simulated world was used." in " ".join(done.out.split())
+    assert (tmp_path / "advice" / "advice.toml").is_file()
+    refused = unveil("advise", shown, "-o", tmp_path / "other", "--worlds", 2)
+    assert "--worlds: where a test judges there is no simulated world" in refused.failure()
+    assert "Name it with --test" in unveil("advise", log, "-o", tmp_path / "other", "--metric", "AUC").failure()
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(

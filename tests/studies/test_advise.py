@@ -34,7 +34,7 @@ from unveil.studies.candidates import (
 )
 from unveil.studies.decision import HEADLINE, Advice, Floats
 from unveil.studies.engine import Answer, Report, run, write
-from unveil.studies.results import Measure
+from unveil.studies.results import TRUE, Measure
 from unveil.studies.scenarios import Draw, Scenario, scenarios
 
 TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
@@ -123,14 +123,17 @@ def test_the_page_has_every_part(made: Made) -> None:
     assert faults(page) == []
     for gain in advice_of(report.answer).decision.gains.values():
         assert f"{gain.largest_regret:.3f}" in page
-    assert report.paragraphs[0].startswith("Use ")
-    assert "learnt (" in report.paragraphs[-3], "what could not be tried"
+    assert report.paragraphs[0].startswith(("Use ", "No advice"))
+    assert "random clicks" in page
+    assert any("learnt (" in each for each in report.paragraphs), "what could not be tried"
     assert (folder / "figures" / "scenarios.svg").is_file()
     assert str(folder / CONFIG) in (folder / "README.md").read_text()
 
 
 class Given(Advice):
     """Two scenarios of two draws in which ideal gains .4 over naive and the others lose .05."""
+
+    at_chance: ClassVar[dict[Scenario, tuple[float, float]]] = {}
 
     def value(self, arm: str, measure: Measure = HEADLINE) -> Floats:
         naive = np.array([[[0.40, 0.41]], [[0.50, 0.51]]])[:, :, : self.answer.study.replicates]
@@ -146,7 +149,9 @@ def given(made: Made, replicates: int = 2) -> tuple[Answer, Advice]:
     answer = made[0].answer
     answer = replace(answer, study=answer.study.model_copy(update={"replicates": replicates}))
     found = advice_of(made[0].answer)
-    return answer, Given(answer, Candidates(("naive", "wmf-distilled"), ("ideal",)), {}, found.shape, found.repeats)
+    return answer, Given(
+        answer, Candidates(("naive", "wmf-distilled"), ("ideal",)), {}, found.shape, found.repeats, found.evidence
+    )
 
 
 def test_one_draw_is_no_advice(made: Made) -> None:
@@ -157,8 +162,37 @@ def test_one_draw_is_no_advice(made: Made) -> None:
 
 def test_a_candidate_below_naive_is_not_advised(made: Made) -> None:
     first, *rest = said(*given(made))
-    assert first.startswith("Use the naive loss: over 2 scenarios")
+    assert first.startswith("Use the naive loss. The best choice on half of the draws")
     assert not any("With the true propensities" in each for each in rest), "no arm had them"
+
+
+def test_scenarios_at_chance_are_dropped_and_named(made: Made) -> None:
+    """By the ranks of the test cases: in one scenario those of a random ranking, in the other all first."""
+    answer = made[0].answer
+    records = {key: dict(value) for key, value in answer.records.items()}
+    for cell in answer.cells:
+        lost, items = cell.at["scenario"].endswith("p2"), records[cell.key]["log"]["catalogue"]
+        ranks = np.arange(1, items + 1).tolist() if lost else [1] * 20
+        records[cell.key]["ranks"] = {TRUE: {"full": ranks}}
+    found = replace(advice_of(answer), answer=replace(answer, records=records))
+    assert [each.severity for each in found.at_chance] == [2.0]
+    assert [each.severity for each in found.scenarios] == [1.0]
+    (naive, random), *_ = found.at_chance.values()
+    assert naive == pytest.approx(random)
+    assert len(found.decision.gains["naive"].of_scenario) == 1
+    text = " ".join(said(answer, found))
+    assert "Left out of the decision" in text
+    assert "p = 2 (NDCG@10" in text
+
+
+def test_nothing_but_chance_is_no_advice(made: Made) -> None:
+    answer = made[0].answer
+    records = {key: dict(value) for key, value in answer.records.items()}
+    for cell in answer.cells:
+        records[cell.key]["ranks"] = {TRUE: {"full": [1000] * 20}}
+    found = replace(advice_of(answer), answer=replace(answer, records=records))
+    assert found.decision.chosen == "naive"
+    assert said(answer, found)[0].startswith("No advice: in every scenario")
 
 
 def test_assumptions_depend_on_the_candidates(made: Made) -> None:
@@ -166,7 +200,7 @@ def test_assumptions_depend_on_the_candidates(made: Made) -> None:
     usable = Candidates(("naive", "wmf-distilled-rated"), found.candidates.ceilings)
 
     def caution(candidates: Candidates, repeats: float) -> str:
-        return " ".join(said(answer, Given(answer, candidates, {}, found.shape, repeats), "caution"))
+        return " ".join(said(answer, Given(answer, candidates, {}, found.shape, repeats, found.evidence), "caution"))
 
     plain, rated_arm = caution(found.candidates, 0.5), caution(usable, 0.5)
     assert "not in stars" not in plain

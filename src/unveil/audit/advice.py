@@ -12,7 +12,9 @@ import numpy as np
 
 from unveil.audit.baselines import BASELINES, Score, baselines
 from unveil.audit.checks import Cold, Concentration, Leakage, Repeats, cold, concentration, leakage, repeats
+from unveil.audit.evidence import Evidence, evidence
 from unveil.audit.exposure import CLIPPED, EXPONENTS, HALF_WIDTH, Cost, Costs, Exposure, costs, exposure
+from unveil.audit.identification import Identification, identification
 from unveil.audit.motion import Motion, along_calendar, along_histories
 from unveil.audit.order import Order, order
 from unveil.audit.timing import first_interactions
@@ -68,6 +70,8 @@ class Audit:
     baselines: tuple[Score, ...]
     costs: Costs
     exposure: Exposure
+    identification: Identification  # whether exposure and appeal can be told apart
+    evidence: Evidence  # how many random items would decide
 
     def score(self, split: str, baseline: str, protocol: str, metric: str = "NDCG@10") -> Score | None:
         """One figure of the baselines; a protocol may be given without its number of negatives."""
@@ -107,7 +111,8 @@ class Audit:
             "least": min((self.costs.of("ips"), self.costs.of("itps")), key=lambda cost: cost.ess_share),
             "strongest": {name: _strongest(self.costs, name) for name in ("ips", "itps")},
         }
-        return Prose(["audit.md.j2"], {**vars(self), **rules, **facts, **_evaluation(self), **more})
+        shared = {**vars(self), **rules, **facts, **_evaluation(self), "path": "LOG"}
+        return Prose(["audit.md.j2"], shared | more)
 
 
 def audit(log: Interactions, *, seed: int = 0, progress: Progress | None = None) -> Audit:
@@ -133,6 +138,8 @@ def audit(log: Interactions, *, seed: int = 0, progress: Progress | None = None)
         "baselines": lambda rng: baselines(splits, rng),
         "costs": lambda rng: costs(train),
         "exposure": lambda rng: exposure(log),
+        "identification": lambda rng: identification(log),
+        "evidence": lambda rng: evidence(log),
     }
     done: dict[str, Any] = {}
     for nth, (name, compute) in enumerate(work.items()):
@@ -188,7 +195,7 @@ def write(
     """Both files and the plots, each whole or not at all; the page last. Passwords of database URLs are left out."""
     line = shlex.join(map(shown, command))
     write_json(beside(page), results(found, log, line))
-    write_page(audit_page(found, titles, Path(shown(source)).name, line), page)
+    write_page(audit_page(found, titles, shown(source), line), page)
 
 
 def results(found: Audit, log: Interactions, command: str) -> dict[str, Any]:
@@ -200,8 +207,8 @@ def results(found: Audit, log: Interactions, command: str) -> dict[str, Any]:
     return {"audit": 1, "command": command, "versions": versions(), "fingerprint": log.fingerprint(), **figures}
 
 
-def audit_page(found: Audit, titles: Sequence[str], name: str, command: str) -> Page:
-    """The whole page; `titles` has one for each item, `name` is what the log is called."""
+def audit_page(found: Audit, titles: Sequence[str], path: str, command: str) -> Page:
+    """The whole page; `titles` has one for each item, `path` is where the log is."""
     parts: dict[str, Any] = {
         "advice": [Point(each.title, each.figure, each.of, each.reason, each.warning) for each in found.advice],
         "command": Code(command),
@@ -212,7 +219,7 @@ def audit_page(found: Audit, titles: Sequence[str], name: str, command: str) -> 
     if along := found.motions:
         parts["heads"] = _heads(along)
     parts |= {f"movers-{name}": _movers(motion, name, titles) for name, motion in along.items() if motion.movers}
-    return found.prose(name=name, verdict=found.verdict).page(parts)
+    return found.prose(name=Path(path).name, path=path, verdict=found.verdict, advice=found.advice).page(parts)
 
 
 def _concentration(lorenz: Sequence[float]) -> dict[str, Figure]:

@@ -9,6 +9,8 @@ import typer
 from unveil.cli.options import (
     CHOICES,
     FITS,
+    CandidatesFile,
+    LabelledFile,
     LogOptions,
     Overwrite,
     Seed,
@@ -40,6 +42,7 @@ def audit(
 
     from unveil.audit.advice import audit as audited
     from unveil.audit.advice import beside, check_output, write
+    from unveil.data.readers.database import shown
     from unveil.data.titles import named_items
 
     check_output(output, overwrite=overwrite)
@@ -48,14 +51,14 @@ def audit(
     with bar("auditing") as progress:
         found = audited(log, seed=seed, progress=progress)
     write(found, log, names, options.log, output, this_command())
-    prose = found.prose()
-    print_paragraphs(f"{prose.line('size')} {found.verdict}")
+    prose = found.prose(path=shown(options.log), advice=found.advice)
+    print_paragraphs(f"{prose.line('size')} {prose.line('apart')} {prose.line('plan')}", found.verdict)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(justify="right", no_wrap=True)
     for figure in prose.key_figures("keys"):
         grid.add_row(figure.value, figure.label)
     print_table(grid, "")
-    print_paragraphs(*(f"[bold]Warning[/bold]  {each.title}" for each in found.advice if each.warning))
+    print_paragraphs(*prose.paragraphs("next"), *prose.paragraphs("todo"))
     typer.echo(f"open {output} (figures: {beside(output)})")
 
 
@@ -80,6 +83,8 @@ def clips_in(text: str) -> tuple[str, ...]:
 
 #: How options of several values are read.
 _PARSERS = {"estimators": named_in, "propensities": _propensities, "clips": clips_in, "choices": named_in}
+#: Options that also hold where a test judges.
+_OF_TESTS = ("estimators", "propensities", "clips", "replicates", "preset", "changes", "seed")
 _TRIED, _WORLD = "What is tried", "The world behind the log"
 
 
@@ -135,11 +140,30 @@ def advise(
     tried: AdviseOptions,
     options: LogOptions,
     output: Annotated[Path, option("Folder of the advice: new, or one to go on with.", "--output", "-o")],
+    test: LabelledFile = None,
+    candidates: CandidatesFile = None,
+    metric: Annotated[str | None, option("Of that test: NDCG@k, Recall@k, MAP@k or AUC.")] = None,
     workers: WorkerOptions,
 ) -> None:
-    """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""
+    """Say which model to use for a log. Where it has rows shown at random, or with --test, these judge.
+
+    Elsewhere estimators are tried in worlds fitted to the log. A run that was stopped goes on.
+    """
     from unveil.studies.advise import advise_study
     from unveil.studies.advise_plan import write_config
+    from unveil.studies.advise_test import AdviseByTest, has_random_rows, write_test_config
 
-    study = advise_study(options.source(), **tried.settings())
-    write_config(run_study(study, output, workers.workers()))
+    source, given = options.source(), tried.settings()
+    if test is None and not has_random_rows(source.load()):
+        if candidates is not None or metric is not None:
+            raise UnveilError("--candidates and --metric are of a labelled test", hint="Name it with --test.")
+        write_config(run_study(advise_study(source, **given), output, workers.workers()))
+        return
+    for name in ("choices", "severities", "worlds", "users", "steps", "implicit", "world"):
+        if getattr(tried, name) is not None:
+            problem, hint = "where a test judges there is no simulated world", "Leave the option out."
+            raise UnveilError(problem, where=f"--{name}", hint=hint)
+    shared = {name: given[name] for name in _OF_TESTS if name in given}
+    where = None if candidates is None else str(candidates)
+    study = AdviseByTest.of(source, test or "", candidates=where, metric=metric, **shared)
+    write_test_config(run_study(study, output, workers.workers()))

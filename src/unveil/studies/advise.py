@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from unveil.audit.evidence import evidence
 from unveil.data.describe import describe
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError, unknown
-from unveil.estimators.base import estimator
 from unveil.report.page import Figure
 from unveil.runs.progress import spell
 from unveil.simulation.fit import Fit, fit_world, implicit_worlds
@@ -115,28 +115,25 @@ class Advise(AdvicePlan):
         kept = f" {self.left:.3g}" if self.left else ""
         return f"propensities-{sha256((','.join(self.wanted) + kept).encode()).hexdigest()[:8]}"
 
-    def candidates(self, probed: Mapping[str, Any]) -> candidates.Candidates:
-        """The arms that the real log allows, and a drawn one, which always has ratings."""
+    def tried(self, probed: Mapping[str, Any]) -> tuple[candidates.Candidates, dict[str, str]]:
+        """The arms that the real log allows, and a drawn one; and what cannot be tried, with the reason."""
         real, drawn = probed["real"], probed["drawn"]
         candidates.check_available(self.required, real, drawn)
         able = dict.fromkeys(arms.family(name) for name in real if not (real[name] or drawn[name]))
         order = self.propensities or tuple(able)
-        unrated = self.refused_estimators()
-        named = [name for name in self.estimators if name not in unrated]
-        found = candidates.candidates(named, sorted(able, key=order.index), self.clips)
+        found, unfit = candidates.for_log(self.estimators, sorted(able, key=order.index), self.clips, user_log(self))
         if found.usable == (BASE,):
             raise UnveilError(
                 "of what is asked for, this log allows the naive loss alone",
                 found=", ".join((*self.estimators, *self.propensities)),
                 hint="Try more --estimators, or --propensities all.",
             )
-        return found
+        reasons = {**drawn, **{name: why for name, why in real.items() if why}}  # the real log's first
+        return found, {arms.family(name): why for name, why in reasons.items() if why} | unfit
 
-    def refused_estimators(self) -> dict[str, str]:
-        need = [name for name in self.estimators if estimator(name).needs == "ratings"]
-        rating_N = user_log(self).interacted().rating if need else None
-        rated = not need or (rating_N is not None and bool(np.isfinite(rating_N).all()))
-        return {} if rated else dict.fromkeys(need, "not every event of the log has a rating")
+    def candidates(self, probed: Mapping[str, Any]) -> candidates.Candidates:
+        """What is tried; drawn logs always have ratings."""
+        return self.tried(probed)[0]
 
     def run_worlds(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         draw: int = cell.at["world"]
@@ -242,8 +239,7 @@ def trial_context(study: Advise, folder: Path, draw: Draw, recorded: bool) -> tu
 def advice_of(answer: Answer) -> Advice:
     """What follows from an answer."""
     study, log = answer.study, user_log(answer.study).interacted()
-    probed = answer.records[study.probe_key]
-    reasons = {**probed["drawn"], **{name: why for name, why in probed["real"].items() if why}}  # the real log's first
-    refused = {arms.family(name): why for name, why in reasons.items() if why} | study.refused_estimators()
+    found, refused = study.tried(answer.records[study.probe_key])
     repeats = describe(log).repeats / len(log)
-    return Advice(answer, study.candidates(probed), refused, candidates.LogShape.of(log), repeats)
+    shape, needed = candidates.LogShape.of(log), evidence(study.log.load())
+    return Advice(answer, found, refused, shape, repeats, needed)

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from unveil.data.filters import LogSource
-from unveil.data.interactions import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_range, check_ranges, unknown
 from unveil.estimators.base import estimator
@@ -136,18 +136,26 @@ class AdvicePlan(Study):
 
 def write_config(report: Report) -> None:
     """The run that is advised, for `unveil train LOG --config`."""
+    write_advised(experiment(report.answer.study, report.findings["advice"]["chosen"]), report)
+
+
+def write_advised(config: Experiment, report: Report) -> None:
+    """The config of a run, with what the report says first above it."""
     head = f"{report.paragraphs[0]}\n\nWritten by: {report.command}\nGiven to: unveil train LOG --config"
-    config = experiment(report.answer.study, report.findings["advice"]["chosen"])
     write_whole(report.answer.folder / CONFIG, as_toml(config, head))
 
 
 def experiment(study: AdvicePlan, chosen: str) -> Experiment:
-    """The log as it was read, the preset, the chosen arm; a clip that is a share of the events becomes a number."""
-    recipe, log = study.recipe(chosen, study.seed), study.log.load()
+    """The log as it was read, the preset, the chosen arm."""
+    return config_of(study.recipe(chosen, study.seed), study.log, study.log.load(), study.preset)
+
+
+def config_of(recipe: Recipe, source: LogSource, log: Interactions, preset: str) -> Experiment:
+    """A recipe for a log as it was read; a clip that is a share of the events becomes a number."""
     own = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
-    data = {f"data.{name}": value for name, value in vars(study.log).items()}
+    data = {f"data.{name}": value for name, value in vars(source).items()}
     shared = {name: plain(recipe)[name] for name in ("model", "task", "training")}
     parts = {"estimator": own.estimator, "propensity": own.propensity}
     changes = {f"{part}.{name}": value for part, options in parts.items() for name, value in options.items()}
     everywhere = {"training.device": "auto", "training.threads": None}
-    return Experiment.of(study.preset, shared | data).changed(everywhere | changes)
+    return Experiment.of(preset, shared | data).changed(everywhere | changes)

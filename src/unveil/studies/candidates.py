@@ -109,6 +109,35 @@ def candidates(estimators: Sequence[str], propensities: Sequence[str], clips: Se
     return Candidates((BASE, *dict.fromkeys(usable)), (*ceilings, BOUND))
 
 
+def supports_choice_model(log: Interactions) -> bool:
+    """Whether users of the log chose among several items that they were shown at once.
+
+    Losses that model that choice (`corrected*`) with exposure learnt from impressions need it; where a feed shows one
+    item at a time it does not hold.
+    """
+    return True
+
+
+def for_log(
+    estimators: Sequence[str], propensities: Sequence[str], clips: Sequence[str], log: Interactions
+) -> tuple[Candidates, dict[str, str]]:
+    """The candidates without those that a log cannot serve; these by name, with the reason."""
+    refused = unrated(estimators, log)
+    found = candidates([name for name in estimators if name not in refused], propensities, clips)
+    if not supports_choice_model(log):
+        choosing = [arm for arm in found.usable if arm.startswith("corrected") and learns_from(arm) == "impressions"]
+        refused |= dict.fromkeys(choosing, "the log is a feed of one item at a time: users do not choose among several")
+    return found._replace(usable=tuple(arm for arm in found.usable if arm not in refused)), refused
+
+
+def unrated(estimators: Sequence[str], log: Interactions) -> dict[str, str]:
+    """The estimators that need ratings, where not every interaction has one."""
+    need = [name for name in estimators if estimator(name).needs == "ratings"]
+    rating_N = log.interacted().rating if need else None
+    rated = rating_N is not None and bool(np.isfinite(rating_N).all())
+    return {} if rated else dict.fromkeys(need, "not every event of the log has a rating")
+
+
 def _arms(name: str, propensities: Sequence[str], clips: Sequence[str]) -> list[str]:
     chosen = estimator(name)
     if chosen.needs not in KINDS:

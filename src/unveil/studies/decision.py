@@ -6,7 +6,7 @@ Shapes: Z scenarios, W worlds, R replicates.
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.audit.evidence import Evidence
 from unveil.estimators.base import estimator
 from unveil.estimators.wmf import WMFDistilled
+from unveil.evaluation.metrics import NDCG, RankMetric
 from unveil.evaluation.statistics import Paired, paired
 from unveil.report.page import Figure
 from unveil.simulation.choice import users_do
@@ -23,7 +25,7 @@ from unveil.studies.advise_plan import CONFIG
 from unveil.studies.arms import Variant
 from unveil.studies.candidates import Candidates, LogShape, learns_from
 from unveil.studies.engine import Answer
-from unveil.studies.results import BASE, BOUND, TRUE, Estimate, Measure, corrected, paired_json, verdict
+from unveil.studies.results import BASE, BOUND, TRUE, Estimate, Measure, paired_json, verdict
 from unveil.studies.scenarios import Scenario
 from unveil.studies.tables import shares_figure
 
@@ -61,16 +63,12 @@ class Gain:
     """A candidate against naive, and against the best of the others. Scenarios go by their numbers."""
 
     arm: str
-    mean: Paired  # its p is corrected (Holm) over the candidates
+    mean: Paired  # by itself: not corrected, not a test of what was chosen
     of_scenario: tuple[float, ...]  # mean gain in each
     regret: tuple[float, ...]  # the mean of the scenario's best usable candidate − its own
     worst: int  # the scenario with the lowest gain
     lowest: float  # the gain there
     largest_regret: float
-
-    @property
-    def significant(self) -> bool:
-        return verdict(self.mean) == "above"
 
 
 def gains(value: Mapping[str, Floats], usable: tuple[str, ...]) -> dict[str, Gain]:
@@ -79,8 +77,6 @@ def gains(value: Mapping[str, Floats], usable: tuple[str, ...]) -> dict[str, Gai
     best_Z = np.max(list(mean_Z.values()), axis=0)
     gain_ZWR = {arm: value[arm] - value[BASE] for arm in usable}
     tests = {arm: mean_over_strata(gain_ZWR[arm]) for arm in usable}
-    others = [arm for arm in usable if arm != BASE]
-    tests |= zip(others, corrected(tests[arm] for arm in others), strict=True)
     found = {}
     for arm in sorted(usable, key=lambda arm: -tests[arm].difference):
         gain_Z, regret_Z = gain_ZWR[arm].mean(axis=(1, 2)).tolist(), (best_Z - mean_Z[arm]).tolist()
@@ -91,46 +87,53 @@ def gains(value: Mapping[str, Floats], usable: tuple[str, ...]) -> dict[str, Gai
 
 @dataclass(frozen=True)
 class Decision:
-    """The chosen arm, why, and what it was chosen among."""
+    """The chosen arm, and what it was chosen among."""
 
-    chosen: str
-    why: str  # "robust", "mean", "naive is safer" or "nothing is sure"
+    chosen: str  # the robust arm, if its choice is significantly above naive; else naive
+    test: Paired | None  # of the choice, on draws that it was not made by; None: too few
     gains: Mapping[str, Gain]  # highest mean first
     robust: str  # the arm with the smallest largest regret
     best: str  # the arm with the highest mean
-    left_out: float | None  # mean gain of the robust choice on draws that were left out when it was made
 
 
 def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
-    """The smallest largest regret, if significantly above naive; else the highest mean that is and nowhere below."""
-    found = gains(value, usable)
-    robust, best = robust_of(found), next(iter(found))
-    above = [arm for arm, each in found.items() if each.significant]
-    safe = [arm for arm in above if found[arm].lowest >= 0]
-    if robust in above or safe:
-        chosen, why = (robust, "robust") if robust in above else (safe[0], "mean")
-    else:
-        chosen, why = BASE, "naive is safer" if above else "nothing is sure"
-    return Decision(chosen, why, found, robust, best, gain_left_out(value, usable))
+    """The smallest largest regret, if choosing so is significantly above naive where it did not choose."""
+    found, test = gains(value, usable), cross_fitted(value, usable)
+    robust, best = robust_of(value, usable), next(iter(found))
+    sure = test is not None and verdict(test) == "above"
+    return Decision(robust if sure else BASE, test, found, robust, best)
 
 
-def robust_of(found: Mapping[str, Gain]) -> str:
-    """The smallest largest regret; of equals the highest mean, which comes first."""
-    return min(found, key=lambda arm: found[arm].largest_regret)
+def robust_of(value: Mapping[str, Floats], usable: tuple[str, ...]) -> str:
+    """The smallest largest regret, max_z (best_z − mean_z); of equals the highest mean."""
+    mean_AZ = np.stack([value[arm].mean(axis=(1, 2)) for arm in usable])
+    regret_A = (mean_AZ.max(0) - mean_AZ).max(1)
+    return usable[int(np.lexsort((-mean_AZ.mean(1), regret_A))[0])]
 
 
-def gain_left_out(value: Mapping[str, Floats], usable: tuple[str, ...]) -> float | None:
-    """The robust choice made without each world (or replicate), evaluated on it: no upward bias by the choice."""
+def cross_fitted(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Paired | None:
+    """One test of one choice: made on half of the worlds (or replicates), measured on the other, and the reverse.
+
+    g_zwr = value of the arm that the half without (w, r) chooses − value of naive,   tested by `mean_over_strata`.
+
+    No draw is measured under a choice that it took part in, so nothing is to be corrected for the number of arms: each
+    half's mean is that of one fixed arm, and under no difference has mean 0. Scenarios are in both halves.
+    """
     axis = 1 if value[BASE].shape[1] > 1 else 2
-    units = value[BASE].shape[axis]
-    if units < 2:
+    units = np.arange(value[BASE].shape[axis])
+    if len(units) < 2:
         return None
-    found = []
-    for unit in range(units):
-        rest = {arm: np.delete(value[arm], unit, axis) for arm in usable}
-        chosen = robust_of(gains(rest, usable))
-        found.append(float((np.take(value[chosen], [unit], axis) - np.take(value[BASE], [unit], axis)).mean()))
-    return float(np.mean(found))
+    gain_ZWR = np.zeros_like(value[BASE])
+    for half in (units[::2], units[1::2]):
+        chosen = robust_of({arm: np.delete(value[arm], half, axis) for arm in usable}, usable)
+        here = (slice(None), half) if axis == 1 else (slice(None), slice(None), half)
+        gain_ZWR[here] = (value[chosen] - value[BASE])[here]
+    return mean_over_strata(gain_ZWR)
+
+
+def chance(metric: RankMetric, items: int, k: int) -> float:
+    """The mean of a metric under a uniformly random ranking: Σ_{r ≤ items} metric(r) / items."""
+    return float(np.mean(metric(np.arange(1, items + 1), k)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +145,27 @@ class Advice:
     refused: Mapping[str, str]  # propensities and estimators that could not be tried, and why
     shape: LogShape  # of the log that worlds were fitted to
     repeats: float  # share of its events that repeat an item of their user
+    evidence: Evidence  # how many random items would decide
+
+    @cached_property
+    def at_chance(self) -> Mapping[Scenario, tuple[float, float]]:
+        """Scenarios in which naive is not significantly above a random ranking: its mean, and that of chance."""
+        return {each: test[:2] for each in self.answer.study.scenarios if not (test := self._beside_chance(each))[2]}
+
+    def _beside_chance(self, scenario: Scenario) -> tuple[float, float, bool]:
+        """Over the test cases of all its draws, by a paired t-test."""
+        metric, naive, random = NDCG(), list[Floats](), list[Floats]()
+        for cell in self.answer.where(scenario=scenario.key, estimator=BASE):
+            naive.append(metric(np.array(cell["ranks"][HEADLINE.evaluation][HEADLINE.protocol]), HEADLINE.k))
+            random.append(np.full(len(naive[-1]), chance(metric, cell["log"]["catalogue"], HEADLINE.k)))
+        value_C, chance_C = np.concatenate(naive), np.concatenate(random)
+        return float(value_C.mean()), float(chance_C.mean()), verdict(paired(value_C, chance_C)) == "above"
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """In the order of all tuples of figures."""
-        return tuple(self.answer.study.scenarios)
+        """Those that decide, in the order of all tuples of figures: without those at chance, where others are left."""
+        every = tuple(self.answer.study.scenarios)
+        return tuple(each for each in every if each not in self.at_chance) or every
 
     def value(self, arm: str, measure: Measure = HEADLINE) -> Floats:
         results = self.answer.results
@@ -154,7 +173,9 @@ class Advice:
 
     @cached_property
     def decision(self) -> Decision:
-        return decide({arm: self.value(arm) for arm in self.candidates.usable}, self.candidates.usable)
+        found = decide({arm: self.value(arm) for arm in self.candidates.usable}, self.candidates.usable)
+        nothing = len(self.at_chance) == len(self.answer.study.scenarios)
+        return replace(found, chosen=BASE, test=None) if nothing else found
 
     def mean(self, arm: str, measure: Measure = HEADLINE) -> float:
         return float(self.value(arm, measure).mean())
@@ -175,25 +196,22 @@ class Advice:
         cells = self.answer.where(scenario=scenario.key, estimator=BASE)
         return LogShape(*(float(np.mean([cell["looks"][each.name] for cell in cells])) for each in fields(LogShape)))
 
-    @cached_property
-    def nearest(self) -> Scenario:
-        return min(self.scenarios, key=lambda each: abs(self.drawn_shape(each).gini - self.shape.gini))
-
     def findings(self) -> dict[str, Any]:
         decision, (arm, gain) = self.decision, self.ceiling
         return {
             "headline": HEADLINE._asdict(),
             "advice": {
                 "chosen": decision.chosen,
-                "why": decision.why,
                 "robust": decision.robust,
                 "highest_mean": decision.best,
                 "gain": paired_json(decision.gains[decision.chosen].mean),
-                "gain_on_draws_left_out": decision.left_out,
+                "test": decision.test and paired_json(decision.test),
                 "share_of_the_gap": self.share(decision.chosen),
             },
             "ceiling": {"estimator": arm, "gain": gain},
+            "at_chance": {each.key: {"naive": own, "chance": by} for each, (own, by) in self.at_chance.items()},
             "refused": dict(self.refused),
+            "evidence": asdict(self.evidence),
             "looks": {"log": asdict(self.shape)} | {s.key: asdict(self.drawn_shape(s)) for s in self.scenarios},
         }
 
@@ -201,26 +219,29 @@ class Advice:
         decision, study, usable = self.decision, self.answer.study, self.candidates.usable
         roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
         repeaters = [arm for arm in usable if issubclass(estimator(Variant.of(arm).estimator), WMFDistilled)]
-        command = ["unveil", "train", study.log.log, "--config", str(self.answer.folder / CONFIG), "-o", "run"]
+        train = ["unveil", "train", study.log.log, "--config", str(self.answer.folder / CONFIG), "-o", "run"]
+        ask = ["unveil", "advise", study.log.log, "--test", "random.csv", "-o", "advice-by-test"]
         return {
             "found": self,
             "decision": decision,
             "roles": {arm: ", ".join(role for role in roles if roles[role] == arm) for arm in decision.gains},
             "users_do": {each.key: users_do(each.choice) for each in self.scenarios},
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
-            "nearest_gain": decision.gains[decision.chosen].of_scenario[self.scenarios.index(self.nearest)],
             "uses": {learns_from(arm) for arm in usable},
             "few_repeats": self.repeats <= 0.05 and bool(repeaters),  # users do not come back to items
             "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
             "logs": {"your log": self.shape} | {str(each): self.drawn_shape(each) for each in self.scenarios},
             "worlds": [world for n in range(study.worlds) for world in self.answer.records[f"worlds-{n}"]["worlds"]],
-            "next_step": shlex.join(command),
+            "next_step": shlex.join(train),
+            "with_test": shlex.join(ask),
+            "nothing_learnt": len(self.at_chance) == len(study.scenarios),
+            "evidence": self.evidence,
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for arm in self.candidates.arms:
             gain, gain_ZWR = self.decision.gains.get(arm), self.value(arm) - self.value(BASE)
-            mean = paired_json(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
+            mean = paired_json(mean_over_strata(gain_ZWR))
             scenarios = zip(self.scenarios, gain_ZWR.mean(axis=(1, 2)).tolist(), strict=True)
             yield {
                 "estimator": arm,
@@ -230,7 +251,6 @@ class Advice:
                 "gain": mean["difference"],
                 "gain_low": mean["low"],
                 "gain_high": mean["high"],
-                "p": gain and mean["p"],
                 "largest_regret": gain and gain.largest_regret,
                 "share_of_the_gap": self.share(arm),
                 **{f"gain:{scenario.key}": each for scenario, each in scenarios},
