@@ -150,8 +150,8 @@ def advise(
     Elsewhere estimators are tried in worlds fitted to the log. A run that was stopped goes on.
     """
     from unveil.studies.advise import advise_study
+    from unveil.studies.advise_by_test import AdviseByTest, has_random_rows, write_test_config
     from unveil.studies.advise_plan import write_config
-    from unveil.studies.advise_test import AdviseByTest, has_random_rows, write_test_config
 
     source, given = options.source(), tried.settings()
     if test is None and not has_random_rows(source.load()):

@@ -15,7 +15,7 @@ from unveil.estimators.base import estimator
 from unveil.estimators.inverse import InversePropensity
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES, PropensityModel
 from unveil.propensity.build import build, parts
-from unveil.propensity.impressions import training_skips
+from unveil.propensity.impressions import ImpressionGroups, training_skips
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.arms import TRUE_THETA, Variant, family, propensity_settings
@@ -109,22 +109,13 @@ def candidates(estimators: Sequence[str], propensities: Sequence[str], clips: Se
     return Candidates((BASE, *dict.fromkeys(usable)), (*ceilings, BOUND))
 
 
-def supports_choice_model(log: Interactions) -> bool:
-    """Whether users of the log chose among several items that they were shown at once.
-
-    Losses that model that choice (`corrected*`) with exposure learnt from impressions need it; where a feed shows one
-    item at a time it does not hold.
-    """
-    return True
-
-
 def for_log(
     estimators: Sequence[str], propensities: Sequence[str], clips: Sequence[str], log: Interactions
 ) -> tuple[Candidates, dict[str, str]]:
     """The candidates without those that a log cannot serve; these by name, with the reason."""
     refused = unrated(estimators, log)
     found = candidates([name for name in estimators if name not in refused], propensities, clips)
-    if not supports_choice_model(log):
+    if (groups := ImpressionGroups.of(log)) and groups.is_feed:
         choosing = [arm for arm in found.usable if arm.startswith("corrected") and learns_from(arm) == "impressions"]
         refused |= dict.fromkeys(choosing, "the log is a feed of one item at a time: users do not choose among several")
     return found._replace(usable=tuple(arm for arm in found.usable if arm not in refused)), refused

@@ -14,7 +14,7 @@ from unveil.errors import UnveilError
 from unveil.runs.config import Experiment
 from unveil.runs.workers import Inline
 from unveil.settings import plain
-from unveil.studies.advise_test import AdviseByTest, Choice, data_of, write_test_config
+from unveil.studies.advise_by_test import AdviseByTest, Choice, data_of, write_test_config
 from unveil.studies.engine import Answer, Report, run, write
 
 USERS, ITEMS = 120, 40
@@ -135,16 +135,15 @@ def test_labels_from_elsewhere(log: Path, tmp_path: Path) -> None:
     assert len(test.user_R) < len(labels), "items of the users' own histories are passed over"
 
 
-def test_a_log_of_a_feed_is_not_offered_the_choice_model(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = rows(popular_liked=True).with_columns(clicked=pl.col("clicked") * (pl.col("timestamp") % 3 > 0))
-    shown.write_csv(log.with_name("shown.csv"))
-    asked: dict[str, Any] = {"estimators": ("itps", "corrected"), "propensities": ("popularity", "recorded")}
-    every = study(log.with_name("shown.csv"), **asked)
-    assert "corrected@recorded" in every.estimators
-    monkeypatch.setattr("unveil.studies.candidates.supports_choice_model", lambda log: False)
-    feed = study(log.with_name("shown.csv"), **asked)
-    assert set(every.estimators) - set(feed.estimators) == {"corrected@recorded"}
-    assert "one item at a time" in feed.refused["corrected@recorded"]
+def test_a_log_of_a_feed_is_not_offered_the_choice_model(log: Path) -> None:
+    feed = rows(popular_liked=True).with_columns(clicked=pl.col("clicked") * (pl.col("timestamp") % 3 > 0))
+    fields: dict[str, Any] = {"estimators": ("itps", "corrected"), "propensities": ("popularity", "recorded")}
+    tried = {}
+    for name, shown in {"feed": feed, "lists": feed.with_columns(timestamp=pl.col("timestamp") // 3)}.items():
+        shown.write_csv(log.with_name(f"{name}.csv"))
+        tried[name] = study(log.with_name(f"{name}.csv"), **fields)
+    assert set(tried["lists"].estimators) - set(tried["feed"].estimators) == {"corrected@recorded"}
+    assert "one item at a time" in tried["feed"].refused["corrected@recorded"]
 
 
 def test_mistakes_are_found_before_any_training(log: Path, tmp_path: Path) -> None:

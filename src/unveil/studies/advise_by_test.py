@@ -164,7 +164,7 @@ def has_random_rows(log: Interactions) -> bool:
 @lru_cache(maxsize=1)
 def data_of(study: AdviseByTest) -> tuple[Interactions, Sequences, LabelledTest]:
     """The log without its random rows, its histories, and the test. Read once in a process."""
-    log, random, given = study.source.load(), None, study._candidates
+    log, random, given = study.source.load(), None, study.candidates
     if has_random_rows(log) and log.randomised is not None:
         random, log = log.where(log.randomised), log.where(~log.randomised).compact()
     sequences = Sequences.of(log)
