@@ -140,3 +140,17 @@ def test_a_damaged_calibration_is_named(
     message = unveil("recommend", copied, "-k", "3").failure()
     assert "the calibration is damaged" in message
     assert str(path) in message
+
+
+def test_the_curve_on_a_page(unveil: Command, finished: Finished, copied: Path, tmp_path: Path) -> None:
+    slice_file, page = likes(finished, tmp_path / "slice.csv"), tmp_path / "page.html"
+    what = ("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--dry-run", "-o", page)
+    done = unveil(*what, "--json")
+    assert done.code == 0, done.err
+    (point,) = json.loads(done.out)["curve"]
+    assert f"| {point['users']}" not in page.read_text()
+    assert f"{point['after']:.4f}" in page.read_text()
+    assert list(tmp_path.rglob("curve.svg"))
+    assert "is there already" in unveil(*what).failure()
+    assert unveil(*what, "--overwrite", "--draws", "0").code == 0  # no curve, and a page all the same
+    assert "HTML page" in unveil(*what[:-1], tmp_path / "page.csv").failure()

@@ -7,6 +7,7 @@ The run folder gets `calibration.safetensors`, which `recommend`, `serve` and `e
 with what was measured.
 """
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unveil.data.indexing import Vocabulary
+from unveil.data.indexing import Vocabulary, read_ids
 from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.evaluation import slice_calibration
@@ -24,8 +25,11 @@ from unveil.evaluation.labelled import LabelledTest, blocks, check_metric, evalu
 from unveil.evaluation.result import Evaluation
 from unveil.models.base import Backbone
 from unveil.models.baselines import Popularity
+from unveil.report.page import Code, write_page
+from unveil.report.plots import Line, Scale, line_figure
+from unveil.report.prose import Prose
+from unveil.runs.run_folder import short_names
 from unveil.serving.model_files import write_calibration
-from unveil.serving.recommendations import read_ids
 from unveil.serving.recommender import Recommender, network_of
 
 #: What to do with test rows whose item is in the user's own history.
@@ -116,6 +120,23 @@ class CalibratedRuns:
     def write(self) -> Path:
         """Into the folder of the best run, in the place of an earlier calibration."""
         return write_calibration(self.run, self.learnt.shift_V, self.as_json())
+
+    def write_page(self, path: Path, command: Sequence[str]) -> Path:
+        """The curve of gain against the size of the slice, and what was compared; where the page is."""
+        sizes, drawn = [point.users for point in self.curve], dict[str, Line]()
+        for colour, (label, field) in enumerate({"as it is": "before", "calibrated": "after"}.items()):
+            values = [float(getattr(point, field)) for point in self.curve]
+            hover = [f"{label}, {size:,} users: {value:.4f}" for size, value in zip(sizes, values, strict=True)]
+            drawn[label] = Line(range(len(sizes)), values, hover, colour)
+        scale = Scale(bottom=None, ticks={place: f"{size:,}" for place, size in enumerate(sizes)})
+        curve = [line_figure(drawn, ("users in the slice", self.metric), "curve", scale)] if sizes else []
+        names = short_names(self.runs)
+        candidates = zip(self.found.names, self.found.value_NT.mean(1).tolist(), strict=True)
+        facts = {"found": self, "gain": self.found.gain, "names": names, "candidates": list(candidates)}
+        facts |= {"best": names[self.found.names[self.found.best][0]]}
+        parts = {"curve": curve, "command": Code(shlex.join(command))}
+        write_page(Prose(["calibrate.md.j2"], facts).page(parts), path)
+        return path
 
 
 def calibrate_runs(
