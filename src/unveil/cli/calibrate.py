@@ -19,6 +19,7 @@ def calibrate(
     candidates: CandidatesFile = None,
     seen: SeenRows = "error",
     metric: Annotated[str, option("What is to be gained: NDCG@k, Recall@k, MAP@k or AUC.")] = "NDCG@10",
+    log: Annotated[str | None, option("Log with impressions: items shown to the same users are similar.")] = None,
     draws: Annotated[int, option("Smaller slices of each size, to measure their gain; 0: none.", min=0)] = 5,
     output: Annotated[Path | None, option("Page (.html) with the curve of gain.", "--output", "-o")] = None,
     overwrite: Overwrite = False,
@@ -39,7 +40,15 @@ def calibrate(
         check_page_path(output, what="the curve", overwrite=overwrite)
     with bar("calibrating") as progress:
         found = calibrate_runs(
-            runs, slice, candidates=candidates, seen=seen, metric=metric, draws=draws, seed=seed, progress=progress
+            runs,
+            slice,
+            candidates=candidates,
+            seen=seen,
+            metric=metric,
+            log=log,
+            draws=draws,
+            seed=seed,
+            progress=progress,
         )
     if found.skipped:
         skipped = ", ".join(f"{count:,} with {reason}" for reason, count in found.skipped.items())
