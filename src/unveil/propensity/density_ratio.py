@@ -32,8 +32,8 @@ class _DensityRatio:
     """
 
     log: Interactions
-    slice: str = ""  # random rows: user_id, item_id and, if known, label; of a log with is_rand those alone
-    candidates: str = ""  # ids of the items that are shown at random, one a line; else all of the log
+    slice: str | None = None  # random rows: user_id, item_id and, if known, label; of a log with is_rand those alone
+    candidates: str | None = None  # ids of the items that are shown at random, one a line; else all of the log
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
@@ -42,12 +42,10 @@ class _DensityRatio:
     exponent: float = field(init=False, repr=False)
     _damped: DampedStatic | DampedTemporal = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def fit(self, train: Sequences) -> Self:
         if not self.slice:
             hint = "Pass a file of clicks on items that were shown at random: propensity.slice=FILE."
             raise UnveilError(f"the propensity {self.name!r} needs random rows", hint=hint)
-
-    def fit(self, train: Sequences) -> Self:
         random = Interactions.read(self.slice, even_one=True)
         random = (random if random.randomised is None else random.where(random.randomised)).interacted()
         known = self.log.items.index
