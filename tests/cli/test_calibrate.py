@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from tests.cli.conftest import Command
 from tests.run_folders import Finished, content
 from unveil.data.interactions import Interactions
-from unveil.runs.labelled import similarity
+from unveil.runs.labelled import impressions_of, similarity
 from unveil.serving.recommender import Recommender
 
 
@@ -178,3 +178,19 @@ def test_what_was_shown_says_what_is_similar(unveil: Command, finished: Finished
     what = ("calibrate", copied, "--slice", likes(finished, tmp_path / "slice.csv"), "--metric", "AUC", "--draws", "0")
     assert unveil(*what, "--log", tmp_path / "shown.csv").code == 0
     assert "nowhere.csv" in unveil(*what, "--log", tmp_path / "nowhere.csv").failure()
+
+
+def test_impressions_are_read_from_the_log_of_the_run(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    frame = pl.read_csv(finished.log, infer_schema=False).with_columns(clicked=pl.lit("1"))
+    skipped = frame.with_columns(pl.col("item_id").shuffle(seed=1), clicked=pl.lit("0"))
+    log, run = tmp_path / "log.csv", tmp_path / "run"
+    pl.concat([frame, skipped]).write_csv(log)
+    few = ("--set", "training.epochs=1", "--set", "model.width=8", "--set", "model.length=8")
+    assert unveil("train", log, "-o", run, *few).code == 0
+    found = impressions_of(run)
+    assert found is not None
+    assert (found.item == Interactions.read(log).item).all()
+    frame.write_csv(log)  # another log now, without impressions
+    assert impressions_of(run) is None
+    log.unlink()
+    assert impressions_of(run) is None

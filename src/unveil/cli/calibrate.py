@@ -19,7 +19,10 @@ def calibrate(
     candidates: CandidatesFile = None,
     seen: SeenRows = "error",
     metric: Annotated[str, option("What is to be gained: NDCG@k, Recall@k, MAP@k or AUC.")] = "NDCG@10",
-    log: Annotated[str | None, option("Log with impressions: items shown to the same users are similar.")] = None,
+    log: Annotated[
+        str | None,
+        option("Log with impressions: items shown to the same users are similar. By default that of the first run."),
+    ] = None,
     draws: Annotated[int, option("Smaller slices of each size, to measure their gain; 0: none.", min=0)] = 5,
     output: Annotated[Path | None, option("Page (.html) with the curve of gain.", "--output", "-o")] = None,
     overwrite: Overwrite = False,

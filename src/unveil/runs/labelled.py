@@ -9,10 +9,11 @@ with what was measured.
 
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
-from warnings import warn
+from warnings import catch_warnings, warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,8 @@ from unveil.models.baselines import Popularity
 from unveil.report.page import Code, write_page
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose
+from unveil.runs import run_folder
 from unveil.runs.config import Experiment
-from unveil.runs.run_folder import short_names
 from unveil.serving.model_files import write_calibration
 from unveil.serving.recommender import Recommender
 
@@ -171,7 +172,7 @@ class CalibratedRuns:
             drawn[label] = Line(range(len(sizes)), values, hover, colour)
         scale = Scale(bottom=None, ticks={place: f"{size:,}" for place, size in enumerate(sizes)})
         curve = [line_figure(drawn, ("users in the slice", self.metric), "curve", scale)] if sizes else []
-        names = short_names(self.runs)
+        names = run_folder.short_names(self.runs)
         candidates = zip(self.found.names, self.found.value_NT.mean(1).tolist(), strict=True)
         facts = {"found": self, "gain": self.found.gain, "names": names, "candidates": list(candidates)}
         facts |= {"best": names[self.found.names[self.found.best][0]]}
@@ -194,10 +195,11 @@ def calibrate_runs(
 ) -> CalibratedRuns:
     """Cross-fit every recipe of every run on the users of the slice; the first run as it is is what must be beaten.
 
-    Items are similar by the impressions of `log`, or without it by the histories that the runs know.
+    Items are similar by the impressions of `log`, by default the log of the first run; where there are none, by the
+    histories that the runs know.
     """
     check_metric(metric)
-    shown = None if log is None else Interactions.read(log)
+    shown = impressions_of(runs[0]) if log is None else Interactions.read(log)
     vector_VD: NDArray[np.float64] | None = None
     parts, skipped, ids = list[slice_calibration.Slice](), dict[str, int](), None
     for run in runs:
@@ -234,6 +236,15 @@ def calibrate_runs(
         points += slice_calibration.gain_curve(parts, np.random.default_rng([seed, size]), metric, [size], draws=draws)
         progress(len(runs) + 1 + len(points), len(runs) + 1 + len(SIZES))
     return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
+
+
+def impressions_of(run: Path) -> Interactions | None:
+    """The log that a run was trained on, where it is still what it was and has impressions without a click."""
+    with suppress(UnveilError), catch_warnings(action="ignore"):
+        log = run_folder.read_config(run).data.load()
+        same = log.fingerprint() == run_folder.read_json(run / run_folder.ABOUT)["log"]["fingerprint"]
+        return log if same and log.clicked is not None and not log.clicked.all() else None
+    return None
 
 
 def similarity(shown: Interactions | None, items: Vocabulary, sequences: Sequences) -> NDArray[np.float64]:
