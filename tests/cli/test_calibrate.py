@@ -6,10 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from tests.cli.conftest import Command
 from tests.run_folders import Finished, content
+from unveil.data.interactions import Interactions
+from unveil.runs.labelled import impressions_of, similarity
 from unveil.serving.recommender import Recommender
 
 
@@ -140,3 +143,54 @@ def test_a_damaged_calibration_is_named(
     message = unveil("recommend", copied, "-k", "3").failure()
     assert "the calibration is damaged" in message
     assert str(path) in message
+
+
+def test_the_curve_on_a_page(unveil: Command, finished: Finished, copied: Path, tmp_path: Path) -> None:
+    slice_file, page = likes(finished, tmp_path / "slice.csv"), tmp_path / "page.html"
+    what = ("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--dry-run", "-o", page)
+    done = unveil(*what, "--json")
+    assert done.code == 0, done.err
+    (point,) = json.loads(done.out)["curve"]
+    assert f"| {point['users']}" not in page.read_text()
+    assert f"{point['after']:.4f}" in page.read_text()
+    assert list(tmp_path.rglob("curve.svg"))
+    assert "is there already" in unveil(*what).failure()
+    assert unveil(*what, "--overwrite", "--draws", "0").code == 0  # no curve, and a page all the same
+    assert "HTML page" in unveil(*what[:-1], tmp_path / "page.csv").failure()
+
+
+def test_what_was_shown_says_what_is_similar(unveil: Command, finished: Finished, copied: Path, tmp_path: Path) -> None:
+    """Impressions without a click count, random rows and unknown items do not; a file that is missing is named."""
+    recommender = Recommender.load(copied)
+    frame = pl.read_csv(finished.log, infer_schema=False).with_columns(clicked=pl.lit("1"), is_rand=pl.lit("0"))
+
+    def found(*more: pl.DataFrame) -> NDArray[np.float64]:
+        pl.concat([frame, *more]).write_csv(tmp_path / "shown.csv")
+        return similarity(Interactions.read(tmp_path / "shown.csv"), recommender.items, recommender.sequences)
+
+    chosen_VD = similarity(None, recommender.items, recommender.sequences)
+    np.testing.assert_allclose(np.abs(found()), np.abs(chosen_VD), atol=1e-6)
+    others = frame.with_columns(pl.col("item_id").shuffle(seed=1))
+    at_random = others.with_columns(is_rand=pl.lit("1"))
+    unknown = others.head(5).with_columns(user_id=pl.lit("x"), item_id=pl.lit("y"))
+    np.testing.assert_allclose(np.abs(found(at_random, unknown)), np.abs(chosen_VD), atol=1e-6)
+    assert np.abs(found(others.with_columns(clicked=pl.lit("0"))) - chosen_VD).max() > 0.1
+    what = ("calibrate", copied, "--slice", likes(finished, tmp_path / "slice.csv"), "--metric", "AUC", "--draws", "0")
+    assert unveil(*what, "--log", tmp_path / "shown.csv").code == 0
+    assert "nowhere.csv" in unveil(*what, "--log", tmp_path / "nowhere.csv").failure()
+
+
+def test_impressions_are_read_from_the_log_of_the_run(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    frame = pl.read_csv(finished.log, infer_schema=False).with_columns(clicked=pl.lit("1"))
+    skipped = frame.with_columns(pl.col("item_id").shuffle(seed=1), clicked=pl.lit("0"))
+    log, run = tmp_path / "log.csv", tmp_path / "run"
+    pl.concat([frame, skipped]).write_csv(log)
+    few = ("--set", "training.epochs=1", "--set", "model.width=8", "--set", "model.length=8")
+    assert unveil("train", log, "-o", run, *few).code == 0
+    found = impressions_of(run)
+    assert found is not None
+    assert (found.item == Interactions.read(log).item).all()
+    frame.write_csv(log)  # another log now, without impressions
+    assert impressions_of(run) is None
+    log.unlink()
+    assert impressions_of(run) is None

@@ -26,6 +26,8 @@ _DAY = 86_400_000_000
 def learnt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An exposure learnt from the toy log, as if every event were an impression and every step a day."""
     folder = tmp_path_factory.mktemp("learnt")
+    clicks = TOY.log.to_frame().select(user_id="user", item_id="item")
+    clicks.sample(fraction=0.5, seed=1).write_csv(folder / "random.csv")
     time_of_day.write(fit(_clocked(), ExposureFit(1, 1, learning=Learning(width=3, epochs=2))).model, folder, {})
     return folder
 
@@ -48,9 +50,8 @@ def _placed() -> Interactions:
 
 @pytest.fixture(params=list(PROPENSITIES))
 def model(request: pytest.FixtureRequest, learnt: Path) -> PropensityModel:
-    options: dict[str, object] = {"path": str(learnt)} if PROPENSITIES[request.param].source == "log" else {}
-    if "batches" in PROPENSITIES.options(request.param):
-        options = {"batches": 40}
+    given = {"path": str(learnt), "slice": str(learnt / "random.csv"), "batches": 40}
+    options = {name: given[name] for name in PROPENSITIES.options(request.param) if name in given}
     log = _placed() if PROPENSITIES[request.param].source in ("positions", "impressions") else _clocked()
     return build(request.param, options, TOY.train, window=50, log=log, world=TOY.world)
 
@@ -77,7 +78,8 @@ def test_all_items_and_the_slots_own_agree(model: PropensityModel) -> None:
 def test_a_static_propensity_does_not_know_the_step_and_a_temporal_one_does(model: PropensityModel) -> None:
     turned = Slots(TOY.slots.user_M, TOY.slots.item_M, TOY.slots.step_M.flip(0), TOY.slots.event_M)
     same = torch.equal(model(turned), model(TOY.slots))
-    assert same == (model.kind == "static" or model.source in ("log", *OF_EVENTS))  # these go by the event
+    by_event = model.source in OF_EVENTS or isinstance(model, time_of_day.TimeOfDay)
+    assert same == (model.kind == "static" or by_event)
 
 
 def test_a_slot_is_judged_by_itself(model: PropensityModel) -> None:

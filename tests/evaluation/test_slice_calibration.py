@@ -17,6 +17,7 @@ from unveil.evaluation.slice_calibration import (
     cross_fit,
     gain_curve,
     item_features,
+    spectral_features,
     vector_features,
     weighted_counts,
 )
@@ -213,3 +214,28 @@ def test_vectors_count_by_direction_alone() -> None:
     feature_VD = vector_features(vector_VD)
     np.testing.assert_allclose(vector_features(vector_VD * np.arange(1, N_ITEMS + 1)[:, None]), feature_VD)
     np.testing.assert_allclose(feature_VD.var(0), 1 / 3)
+
+
+def test_spectral_features_by_a_full_decomposition() -> None:
+    """Rows that are there twice count once; the spaces agree, whatever the signs of the vectors."""
+    rng = np.random.default_rng(12)
+    user_N, item_N = rng.integers(12, size=90).astype(np.int32), rng.integers(9, size=90).astype(np.int32)
+    found_VD = spectral_features(user_N, item_N, 12, 10, width=4)  # the last item in no row
+    x_UV = np.zeros((12, 10))
+    x_UV[user_N, item_N] = 1
+    scaled_UV = x_UV / np.sqrt(np.maximum(np.outer(x_UV.sum(1), x_UV.sum(0)), 1))
+    expected_VD = vector_features(np.linalg.svd(scaled_UV)[2][:4].T)
+    order = np.argmax(np.abs(found_VD.T @ expected_VD), 0)
+    np.testing.assert_allclose(np.abs(found_VD[:, order]), np.abs(expected_VD), atol=1e-6)
+    assert np.isfinite(found_VD).all()
+
+
+def test_items_shown_to_the_same_users_are_near_each_other() -> None:
+    """Two groups of users, each shown half of the items."""
+    rng = np.random.default_rng(13)
+    user_N = rng.integers(60, size=1500).astype(np.int32)
+    item_N = (rng.integers(10, size=1500) + 10 * (user_N % 2)).astype(np.int32)
+    feature_VD = spectral_features(user_N, item_N, 60, 20, width=2)
+    distance_VV = ((feature_VD[:, None] - feature_VD[None]) ** 2).sum(2)
+    same_VV = np.equal.outer(np.arange(20) < 10, np.arange(20) < 10)
+    assert distance_VV[same_VV].max() < distance_VV[~same_VV].min()

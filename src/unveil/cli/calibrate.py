@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import AsJson, CandidatesFile, Seed, SeenRows, option
+from unveil.cli.options import AsJson, CandidatesFile, Overwrite, Seed, SeenRows, option
 
 if TYPE_CHECKING:
     from unveil.runs.labelled import CalibratedRuns
@@ -19,7 +19,13 @@ def calibrate(
     candidates: CandidatesFile = None,
     seen: SeenRows = "error",
     metric: Annotated[str, option("What is to be gained: NDCG@k, Recall@k, MAP@k or AUC.")] = "NDCG@10",
+    log: Annotated[
+        str | None,
+        option("Log with impressions: items shown to the same users are similar. By default that of the first run."),
+    ] = None,
     draws: Annotated[int, option("Smaller slices of each size, to measure their gain; 0: none.", min=0)] = 5,
+    output: Annotated[Path | None, option("Page (.html) with the curve of gain.", "--output", "-o")] = None,
+    overwrite: Overwrite = False,
     dry_run: Annotated[bool, option("Measure, and write nothing.", "--dry-run")] = False,
     json: AsJson = False,
     seed: Seed = 0,
@@ -29,12 +35,23 @@ def calibrate(
     The gain is measured on users that were not learnt from. What is not significantly better is not recommended, and
     nothing is written. A recommended calibration goes into the run folder; `recommend`, `serve` and `export` apply it.
     """
-    from unveil.cli.terminal import bar
+    from unveil.cli.terminal import bar, this_command, write_where_possible
+    from unveil.report.svg import check_page_path
     from unveil.runs.labelled import calibrate_runs
 
+    if output is not None:
+        check_page_path(output, what="the curve", overwrite=overwrite)
     with bar("calibrating") as progress:
         found = calibrate_runs(
-            runs, slice, candidates=candidates, seen=seen, metric=metric, draws=draws, seed=seed, progress=progress
+            runs,
+            slice,
+            candidates=candidates,
+            seen=seen,
+            metric=metric,
+            log=log,
+            draws=draws,
+            seed=seed,
+            progress=progress,
         )
     if found.skipped:
         skipped = ", ".join(f"{count:,} with {reason}" for reason, count in found.skipped.items())
@@ -47,6 +64,8 @@ def calibrate(
         _print(found)
     if found.found.is_better and not dry_run:
         typer.echo(f"wrote {found.write()}", err=json)
+    if output is not None:
+        write_where_possible(lambda: found.write_page(output, this_command()), aside=json)
 
 
 def _print(found: "CalibratedRuns") -> None:

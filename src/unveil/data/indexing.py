@@ -7,6 +7,7 @@ Shapes: N rows, B rows of one block, R runs of rows of one user, U users.
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unveil.data.mapped import release
+from unveil.errors import UnveilError
 from unveil.wording import quantity
 
 Index = NDArray[np.int32]
@@ -193,3 +195,17 @@ def _by_clock(clock_B: NDArray[Any], length_U: NDArray[np.int64]) -> Rows:
     key_B += np.arange(len(clock_B)) - first_B
     key_B.sort()
     return first_B + (key_B & ((1 << place_bits) - 1))
+
+
+def read_ids(path: Path, kind: str) -> list[str]:
+    """The ids in a file, one per line."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
+    except UnicodeDecodeError:
+        raise UnveilError("not text in UTF-8", where=path, expected=f"one {kind} id per line") from None
+    ids = [line.strip() for line in lines if line.strip()]
+    if not ids:
+        raise UnveilError("the file is empty", where=path, expected=f"one {kind} id per line")
+    return ids

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import optimize, sparse, special
+from scipy.sparse import linalg
 
 from unveil.data.indexing import Index
 from unveil.data.interactions import Sequences
@@ -57,8 +58,21 @@ def item_features(sequences: Sequences) -> Floats:
     return standard_VP
 
 
+def spectral_features(user_N: Index, item_N: Index, n_users: int, n_items: int, width: int = 32) -> Floats:
+    """`vector_features` of the right singular vectors of x_si / √(n_s n_i): x_si = 1 where a row has both, n its sums.
+
+    Items that were shown to, or chosen by, the same users are near each other, however popular they are.
+    """
+    x_UV = sparse.csr_matrix((np.ones(len(user_N)), (user_N, item_N)), shape=(n_users, n_items))
+    x_UV.data[:] = 1
+    by_U, by_V = (sparse.diags(np.maximum(np.asarray(x_UV.sum(axis)).ravel(), 1) ** -0.5) for axis in (1, 0))
+    start = np.random.default_rng(0).normal(size=min(x_UV.shape))
+    vector_DV = linalg.svds(by_U @ x_UV @ by_V, min(width, min(x_UV.shape) - 1), v0=start)[2]
+    return vector_features(vector_DV.T)
+
+
 def vector_features(vector_VD: NDArray[Any]) -> Floats:
-    """Directions of the items' vectors in a network, standardised; all columns together have variance 1."""
+    """Directions of the items' vectors, standardised; all columns together have variance 1."""
     unit_VD = vector_VD / np.maximum(np.linalg.norm(vector_VD, axis=1, keepdims=True), 1e-9)
     deviation_D = np.maximum(unit_VD.std(0), 1e-9) * np.sqrt(unit_VD.shape[1])
     standard_VD: Floats = (unit_VD - unit_VD.mean(0)) / deviation_D
@@ -75,7 +89,7 @@ class Slice:
     positive_TC: NDArray[np.bool_]
     negative_TC: NDArray[np.bool_]
     feature_VP: Floats
-    vector_VD: Floats | None = None  # `vector_features` of the model, where it has any
+    vector_VD: Floats | None = None  # `spectral_features`, of what was shown or of what was chosen
 
     @classmethod
     def of(cls, blocks: Sequence[Block], feature_VP: Floats, vector_VD: Floats | None = None) -> "Slice":
@@ -130,7 +144,7 @@ class Appeal:
     def of(cls, part: Slice, *, similar: bool = False) -> "Appeal":
         """Of the users of a slice; items that nobody of it saw have the mean that their features predict.
 
-        Features are both kinds of popularity, and if `similar` the vectors of the items in the network as well.
+        Features are both kinds of popularity, and if `similar` the vectors of the items as well.
         """
         n_C, m_C = weighted_counts(part)
         vectors = [part.vector_VD] if similar and part.vector_VD is not None else []

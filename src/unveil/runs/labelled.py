@@ -7,18 +7,19 @@ The run folder gets `calibration.safetensors`, which `recommend`, `serve` and `e
 with what was measured.
 """
 
+import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
-from warnings import warn
+from warnings import catch_warnings, warn
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from unveil.data.fetch import located
-from unveil.data.indexing import Vocabulary
+from unveil.data.indexing import UNKNOWN, Vocabulary, read_ids
 from unveil.data.interactions import Interactions, Log, Sequences, named_source
 from unveil.data.splits import Split
 from unveil.errors import UnveilError, UnveilWarning
@@ -26,12 +27,14 @@ from unveil.evaluation import slice_calibration
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
-from unveil.models.base import Backbone
 from unveil.models.baselines import Popularity
+from unveil.report.page import Code, write_page
+from unveil.report.plots import Line, Scale, line_figure
+from unveil.report.prose import Prose
+from unveil.runs import run_folder
 from unveil.runs.config import Experiment
 from unveil.serving.model_files import write_calibration
-from unveil.serving.recommendations import read_ids
-from unveil.serving.recommender import Recommender, network_of
+from unveil.serving.recommender import Recommender
 
 #: What to do with test rows whose item is in the user's own history.
 Seen = Literal["error", "skip", "keep"]
@@ -160,6 +163,23 @@ class CalibratedRuns:
         """Into the folder of the best run, in the place of an earlier calibration."""
         return write_calibration(self.run, self.learnt.shift_V, self.as_json())
 
+    def write_page(self, path: Path, command: Sequence[str]) -> Path:
+        """The curve of gain against the size of the slice, and what was compared; where the page is."""
+        sizes, drawn = [point.users for point in self.curve], dict[str, Line]()
+        for colour, (label, field) in enumerate({"as it is": "before", "calibrated": "after"}.items()):
+            values = [float(getattr(point, field)) for point in self.curve]
+            hover = [f"{label}, {size:,} users: {value:.4f}" for size, value in zip(sizes, values, strict=True)]
+            drawn[label] = Line(range(len(sizes)), values, hover, colour)
+        scale = Scale(bottom=None, ticks={place: f"{size:,}" for place, size in enumerate(sizes)})
+        curve = [line_figure(drawn, ("users in the slice", self.metric), "curve", scale)] if sizes else []
+        names = run_folder.short_names(self.runs)
+        candidates = zip(self.found.names, self.found.value_NT.mean(1).tolist(), strict=True)
+        facts = {"found": self, "gain": self.found.gain, "names": names, "candidates": list(candidates)}
+        facts |= {"best": names[self.found.names[self.found.best][0]]}
+        parts = {"curve": curve, "command": Code(shlex.join(command))}
+        write_page(Prose(["calibrate.md.j2"], facts).page(parts), path)
+        return path
+
 
 def calibrate_runs(
     runs: Sequence[Path],
@@ -168,12 +188,19 @@ def calibrate_runs(
     candidates: Path | None = None,
     seen: Seen = "error",
     metric: str = "NDCG@10",
+    log: str | Path | None = None,
     draws: int = 5,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> CalibratedRuns:
-    """Cross-fit every recipe of every run on the users of the slice; the first run as it is is what must be beaten."""
+    """Cross-fit every recipe of every run on the users of the slice; the first run as it is is what must be beaten.
+
+    Items are similar by the impressions of `log`, by default the log of the first run; where there are none, by the
+    histories that the runs know.
+    """
     check_metric(metric)
+    shown = impressions_of(runs[0]) if log is None else Interactions.read(log)
+    vector_VD: NDArray[np.float64] | None = None
     parts, skipped, ids = list[slice_calibration.Slice](), dict[str, int](), None
     for run in runs:
         recommender = Recommender.load(run, calibrated=False)
@@ -184,12 +211,14 @@ def calibrate_runs(
             hint = "Calibrate runs that were trained on the same log."
             raise UnveilError("the runs do not know the same users and items", where=run, hint=hint)
         ids, skipped = known, test.skipped
+        if vector_VD is None:
+            vector_VD = similarity(shown, recommender.items, recommender.sequences)
         scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
         parts.append(
             slice_calibration.Slice.of(
                 list(scored),
                 slice_calibration.item_features(recommender.sequences),
-                vectors_of(network_of(recommender)),
+                vector_VD,
             )
         )
         progress(len(parts), len(runs) + 1 + len(SIZES))
@@ -209,9 +238,21 @@ def calibrate_runs(
     return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
 
 
-def vectors_of(network: Backbone) -> NDArray[np.float64]:
-    """Features of the items by their vectors in the last layer of a network."""
-    with torch.no_grad():
-        return slice_calibration.vector_features(
-            network.head(torch.zeros(1, network.config.width)).table_VD.double().numpy()
-        )
+def impressions_of(run: Path) -> Interactions | None:
+    """The log that a run was trained on, where it is still what it was and has impressions without a click."""
+    with suppress(UnveilError), catch_warnings(action="ignore"):
+        log = run_folder.read_config(run).data.load()
+        same = log.fingerprint() == run_folder.read_json(run / run_folder.ABOUT)["log"]["fingerprint"]
+        return log if same and log.clicked is not None and not log.clicked.all() else None
+    return None
+
+
+def similarity(shown: Interactions | None, items: Vocabulary, sequences: Sequences) -> NDArray[np.float64]:
+    """Features of items by who was shown them, but by a random policy; without impressions, by who chose them."""
+    if shown is None:
+        rows = (sequences.user_N, sequences.item_N)
+        return slice_calibration.spectral_features(*rows, sequences.n_users, sequences.n_items)
+    shown = shown if shown.randomised is None else shown.where(~shown.randomised)
+    item_N = items.index(shown.items.ids)[shown.item]
+    known_N = item_N != UNKNOWN
+    return slice_calibration.spectral_features(shown.user[known_N], item_N[known_N], len(shown.users), len(items))

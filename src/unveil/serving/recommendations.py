@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from unveil.data.filters import LogSource
-from unveil.data.indexing import UNKNOWN, Index
+from unveil.data.indexing import UNKNOWN, Index, read_ids
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
@@ -165,17 +165,3 @@ def explained(
             text = "; ".join(f"{items[other]} {factor(effect)}" for other, effect in strongest)
             values[row] = (float(recommender.share_V[item]), *exposure, text)
     return frame.hstack(pl.DataFrame(values, COLUMNS, orient="row"))
-
-
-def read_ids(path: Path, kind: str) -> list[str]:
-    """The ids in a file, one per line."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
-    except UnicodeDecodeError:
-        raise UnveilError("not text in UTF-8", where=path, expected=f"one {kind} id per line") from None
-    ids = [line.strip() for line in lines if line.strip()]
-    if not ids:
-        raise UnveilError("the file is empty", where=path, expected=f"one {kind} id per line")
-    return ids

@@ -3,12 +3,14 @@
 import shlex
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field
 
 from unveil.data.filters import LogSource
+from unveil.data.indexing import read_ids
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
@@ -16,7 +18,6 @@ from unveil.evaluation.labelled import PROTOCOL, LabelledTest, evaluate
 from unveil.evaluation.statistics import Paired
 from unveil.report.page import Figures
 from unveil.runs.labelled import read_test
-from unveil.serving.recommendations import read_ids
 from unveil.studies import arms, candidates, tables
 from unveil.studies.advise_plan import CONFIG, config_of, write_advised
 from unveil.studies.engine import Answer, Cell, Context, Report, Source
@@ -171,7 +172,7 @@ def data_of(study: AdviseByTest) -> tuple[Interactions, Sequences, LabelledTest]
     known = (log.users, log.items, sequences)
     if study.test or random is None:
         return log, sequences, read_test(study.test, *known, candidates=given, seen="skip")
-    named = None if given is None else read_ids(given, "item")
+    named = None if given is None else read_ids(Path(given), "item")
     return log, sequences, LabelledTest.of(random, *known, candidates=named, keep_seen=False, where=study.log)
 
 

@@ -23,7 +23,7 @@ from unveil.evaluation.labelled import LabelledTest, blocks, check_metric
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
 from unveil.report.page import Figures
-from unveil.runs.labelled import read_test, vectors_of
+from unveil.runs.labelled import read_test, similarity
 from unveil.studies import arms, tables
 from unveil.studies.arms import Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study
@@ -155,14 +155,15 @@ class Unbiased(Study):
         arm, replicate = cell.at["estimator"], cell.at["replicate"]
         log, whole = read_log(self.log, self.min_rating)
         if arm in BASELINES:
-            scorer, length, vectors = BASELINES[arm](whole), _WHOLE_HISTORY, None
+            scorer, length = BASELINES[arm](whole), _WHOLE_HISTORY
         else:
             recipe, split = self.recipe(arm, replicate), leave_one_out(whole)
             trainer = prepare(split.train, recipe, log=log)
             trainer.fit(validation_of(split, recipe), watch=TrainingShare(context.on_progress))
-            scorer, length, vectors = trainer.model, recipe.model.length, vectors_of(trainer.model)
+            scorer, length = trainer.model, recipe.model.length
         test = self.read_test(log, whole)
-        part = Slice.of(list(blocks(scorer, whole, test, length)), item_features(whole), vectors)
+        vector_VD = similarity(log, log.items, whole) if arm in _CALIBRATED else None
+        part = Slice.of(list(blocks(scorer, whole, test, length)), item_features(whole), vector_VD)
         own, other = (np.isin(part.user_T, half) for half in self.halves(test, log))
         reported, rng = part.some(other), np.random.default_rng([self.seed, replicate])
         found, recipes = {arm: self._measured(reported)}, dict[str, str]()
