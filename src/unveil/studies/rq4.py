@@ -108,19 +108,14 @@ class RQ4(Study):
 
     def recipe(self, arm: str, replicate: int) -> Recipe:
         """How an arm is trained in a replicate: with popularity, unless its name or a setting names a propensity."""
-        variant, seed = arms.Variant.of(arm), self.replicate_seed(replicate)
-        name, needs = variant.estimator, estimator(variant.estimator).needs
-        said, exposure = arms.changes_of(name, self.changes), dict[str, Any]()
-        if needs in ("static", "temporal"):
-            exposure = arms.propensity_settings(variant.propensity or arms.POPULARITY, needs, seed)
-        authors = tuned(self.tuned_for, name, self.preset)
+        variant = arms.Variant.of(arm)
+        authors = tuned(self.tuned_for, variant.estimator, self.preset)
         if variant.propensity not in (None, arms.POPULARITY):
             authors.pop("estimator.exponent", None)  # it is for popularity
-        changes = {**_ALWAYS, **authors, **arms.estimator_seed(name, seed)}
-        changes |= exposure | said if variant.propensity is None else said | exposure
-        changes |= variant.settings | {"training.seed": seed, "estimator.name": name}
+        own = arms.settings(arm, self.changes, self.replicate_seed(replicate), arms.POPULARITY)
+        changes = {**_ALWAYS, **authors, **own}
         shared = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
-        return shared.changed({"estimator.name": name}).changed(changes)
+        return shared.changed({"estimator.name": variant.estimator}).changed(changes)
 
     def replicate_seed(self, replicate: int) -> int:
         """Of all that is random in a replicate: initial weights, batches, masks, negatives; the same for all arms."""

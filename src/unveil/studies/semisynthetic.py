@@ -118,17 +118,13 @@ class SemiSynthetic(Study):
 
     def recipe(self, arm: str, seed: int) -> Recipe:
         """That of naive for baselines, unused; another network keeps of the preset what it has as well."""
-        variant = Variant.of("naive" if arm in BASELINES else arm)
-        name, given = variant.estimator, variant.propensity or self.propensity
-        needs = estimator(name).needs
-        changes = arms.estimator_seed(name, seed) | arms.changes_of(name, self.changes) | {"training.seed": seed}
+        arm = "naive" if arm in BASELINES else arm
+        changes = arms.settings(arm, self.changes, seed, self.propensity)
+        name, given = changes["estimator.name"], Variant.of(arm).propensity or self.propensity
         if self.clip is not None and "clip" in ESTIMATORS.options(name):
-            changes["estimator.clip"] = self.clip
-        if needs in ("static", "temporal"):
-            changes |= arms.propensity_settings(given, needs, seed)
-            if changes["propensity.name"] in RECORDED:
-                changes["propensity.rate"] = self.impressions
-        changes |= variant.settings
+            changes.setdefault("estimator.clip", self.clip)
+        if changes.get("propensity.name") in RECORDED:
+            changes.setdefault("propensity.rate", self.impressions)
         preset = self.training.settings(name, network_in(changes))
         if given.partition(":")[0] not in _TRUE_SCALE:
             preset.pop("estimator.clip", None)  # it is on the scale of true propensities
