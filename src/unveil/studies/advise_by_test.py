@@ -17,7 +17,6 @@ from unveil.runs.labelled import read_test
 from unveil.studies import arms, candidates, tables
 from unveil.studies.advise_plan import CONFIG, config_of, write_advised
 from unveil.studies.engine import Answer, Cell, Context, Report
-from unveil.studies.paper import Published
 from unveil.studies.results import BASE, Measure, Results, verdict
 from unveil.studies.unbiased import BASELINES, Data, Unbiased, data_of
 
@@ -142,7 +141,7 @@ class AdviseByTest(Unbiased):
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """The headline of every arm, on the half that tests."""
-        figure = tables.dots_figure(answer.results.at(half="B"), self.headline, Published.real(None))
+        figure = tables.dots_figure(answer.results.at(half="B"), self.headline)
         return {"means": Figures([figure])}
 
 

@@ -134,18 +134,15 @@ class AdvicePlan(Study):
 
 def write_config(report: Report) -> None:
     """The run that is advised, for `unveil train LOG --config`."""
-    write_advised(experiment(report.answer.study, report.findings["advice"]["chosen"]), report)
+    study = report.answer.study
+    recipe = study.recipe(report.findings["advice"]["chosen"], study.seed)
+    write_advised(config_of(recipe, study.log, study.log.load(), study.preset), report)
 
 
 def write_advised(config: Experiment, report: Report) -> None:
     """The config of a run, with what the report says first above it."""
     head = f"{report.paragraphs[0]}\n\nWritten by: {report.command}\nGiven to: unveil train LOG --config"
     write_whole(report.answer.folder / CONFIG, as_toml(config, head))
-
-
-def experiment(study: AdvicePlan, chosen: str) -> Experiment:
-    """The log as it was read, the preset, the chosen arm."""
-    return config_of(study.recipe(chosen, study.seed), study.log, study.log.load(), study.preset)
 
 
 def config_of(recipe: Recipe, source: LogSource, log: Interactions, preset: str) -> Experiment:

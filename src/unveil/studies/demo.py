@@ -176,9 +176,9 @@ class Demo(Study):
             "gaps": {arm: results.gap_closed(arm, HEADLINE) for arm in results.trained},
             "sampled": results.protocol("uniform"),
             "trial": trial,
-            "weighting": weight_means(by_arm(answer)),
+            "weighting": weight_means(answer.by_arm()),
             "median_weights": {arm: float(np.median(weights)) for arm, weights in self._event_weights(answer).items()},
-            "warnings": weight_warnings(by_arm(answer)),
+            "warnings": weight_warnings(answer.by_arm()),
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
@@ -193,7 +193,7 @@ class Demo(Study):
             "sampled": means_figure(results, sampled, [sampled]),
             "relevance": means_figure(results, RELEVANCE, [RELEVANCE], "mean relevance γ of the top 10"),
             "weights_figure": Figure("", drawing, ""),
-            "learning": learning_figure(by_arm(answer), "the demo", "learning"),
+            "learning": learning_figure(answer.by_arm(), "the demo", "learning"),
             **log_figures(world_log(self, 0)),
         }
 
@@ -217,14 +217,9 @@ def trial_context(study: Demo, replicate: int) -> TrialContext:
     return TrialContext.of(own.world, own.log, study.recipe(replicate), negatives=study.negatives)
 
 
-def by_arm(answer: Answer) -> dict[str, list[Mapping[str, Any]]]:
-    """The records of the trained arms, the first replicate first."""
-    return {arm: answer.where(estimator=arm) for arm in answer.results.trained}
-
-
 def weights_by_arm(answer: Answer) -> dict[str, Any]:
     """The diagnostics of the weights in the first replicate."""
-    every = {arm: records[0]["weights"] for arm, records in by_arm(answer).items()}
+    every = {arm: records[0]["weights"] for arm, records in answer.by_arm().items()}
     return {arm: weights for arm, weights in every.items() if weights is not None}
 
 

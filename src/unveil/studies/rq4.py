@@ -176,7 +176,7 @@ class RQ4(Study):
             "verdict": [each.as_json() for each in self.published(answer).compare(results)],
             "flips": [pair.as_json() for pair in rq4_report.pairs(results, self.headline)],
             "control": [{name: c[name] for name in ("strength", "strengths", "along")} for c in self._controls(answer)],
-            "weights": {arm: [r["weights"] for r in records] for arm, records in self._trained(answer).items()},
+            "weights": {arm: [r["weights"] for r in records] for arm, records in answer.by_arm(self.recipes).items()},
         }
 
     def published(self, answer: Answer) -> Published:
@@ -185,18 +185,13 @@ class RQ4(Study):
     def _controls(self, answer: Answer) -> Records:
         return [record[CONTROL] for record in answer.where(estimator=BASE)]
 
-    def _trained(self, answer: Answer) -> dict[str, Records]:
-        return {arm: answer.where(estimator=arm) for arm in self.recipes}
-
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        results, trained = answer.results, self._trained(answer)
-        every = rq4_report.pairs(results, self.headline)
+        results, trained = answer.results, answer.by_arm(self.recipes)
         return {
             "measure": self.headline,
             "published": self.published(answer),
             "compared": self.published(answer).compare(results),
-            "pairs": every,
-            "doubted": rq4_report.doubted(results, every, self.headline),
+            "pairs": rq4_report.pairs(results, self.headline),
             "chosen": {name: [c["strength"][name] for c in self._controls(answer)] for name in self.protocols},
             "written": {arm: tables.ess_share(records, "as_written") for arm, records in trained.items()},
             "trained": trained,
@@ -218,8 +213,8 @@ class RQ4(Study):
         dots = [tables.dots_figure(results, measure, published) for measure in published.under(self.popular)]
         return {
             "beside": Figures(dots),
-            "along": rq4_report.control_figure(self._controls(answer), self.strengths, self.protocols),
-            "learning": Figures([tables.learning_figure(self._trained(answer), "each epoch", "learning")]),
+            "along": rq4_report.control_figure(self._controls(answer), self.protocols),
+            "learning": Figures([tables.learning_figure(answer.by_arm(self.recipes), "each epoch", "learning")]),
         }
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:

@@ -25,7 +25,6 @@ from unveil.report.page import Figures
 from unveil.runs.labelled import read_test, similarity
 from unveil.studies import arms, tables
 from unveil.studies.engine import Answer, Cell, Context, Source, Study
-from unveil.studies.paper import Published
 from unveil.studies.results import BASE, Measure, Results, verdict
 from unveil.studies.trial import TrainingShare, resolved
 from unveil.training.fit import prepare, validation_of
@@ -207,7 +206,7 @@ class Unbiased(Study):
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """The headline of every arm."""
-        return {"means": Figures([tables.dots_figure(answer.results, self.headline, Published.real(None))])}
+        return {"means": Figures([tables.dots_figure(answer.results, self.headline)])}
 
 
 def settings_of(name: str, folder: Path | None) -> dict[str, Any]:
