@@ -33,7 +33,7 @@ def seconds(command: list[str], folder: Path, *launcher: str) -> float:
     """Of an epoch, the first left out."""
     words = [sys.executable, *launcher, "-m", "unveil", *command, "-o", str(folder), "--no-page"]
     subprocess.run(words, check=True, capture_output=True)
-    epochs = [json.loads(line)["seconds"] for line in (folder / "training.jsonl").open()]
+    epochs: list[float] = [json.loads(line)["seconds"] for line in (folder / "training.jsonl").open()]
     return median(epochs[1:])
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -88,7 +89,7 @@ class AdviseByTest(Unbiased):
         known = (log.users, log.items, sequences)
         if self.test or random is None:
             return log, sequences, read_test(self.test, *known, candidates=given, seen="skip")
-        named = None if given is None else read_ids(given, "item")
+        named = None if given is None else read_ids(Path(given), "item")
         return log, sequences, LabelledTest.of(random, *known, candidates=named, keep_seen=False, where=self.log)
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:

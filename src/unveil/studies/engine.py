@@ -198,7 +198,7 @@ class Answer:
         """The records of the measured cells at a place, such as severity=1.0, estimator="itps"."""
         return [self.records[cell.key] for cell in self.cells if at.items() <= cell.at.items()]
 
-    def by_arm(self, arms: Iterable[str] | None = None, **at: Any) -> dict[str, list[Mapping[str, Any]]]:
+    def by_arm(self, arms: Iterable[str] | None = None, **at: Any) -> dict[str, Sequence[Mapping[str, Any]]]:
         """The records at a place, of the trained arms or those that are named."""
         return {arm: self.where(estimator=arm, **at) for arm in (self.results.trained if arms is None else arms)}
 

@@ -114,8 +114,9 @@ class Unbiased(Study):
     def read(self) -> Data:
         """The log, its histories, and the test without the rows of what users have in them."""
         log = Filters(self.min_rating)(Interactions.read(self.log))
-        whole, how = Sequences.of(log), {"candidates": self.candidates, "min_rating": self.min_rating}
-        return log, whole, read_test(self.test, log.users, log.items, whole, seen="skip", **how)
+        whole = Sequences.of(log)
+        how: Any = {"candidates": self.candidates, "seen": "skip", "min_rating": self.min_rating}
+        return log, whole, read_test(self.test, log.users, log.items, whole, **how)
 
     def halves(self, test: LabelledTest, log: Interactions) -> tuple[NDArray[Any], NDArray[Any]]:
         """Users of half A, who give slices, and of half B, who are reported: by the first byte of SHA-256 of the id."""
