@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-UNVEIL = [sys.executable, "-m", "unveil"]
+PYTHON = [sys.executable, "-m"]
 SPACE = """
 "training.lr" = {low = 3e-4, high = 3e-2, log = true}
 "model.dropout" = [0.0, 0.1, 0.2]
@@ -30,12 +30,13 @@ SPACE = """
 """
 TUNE = "tune log.csv --space space.toml --trials 30 --replicates 1 --set training.epochs=6 -o study"
 TRAIN = "train log.csv --set model.dropout=0 --set training.epochs=20 --set training.validate_every=1 --no-page"
+TORCHRUN = "--standalone --nproc-per-node 2 -m unveil"
 QUESTION = "reproduce rq1 --data builtin --preset quick --set training.epochs=6 --replicates 3"
 
 
-def begun(command: str, folder: Path) -> "subprocess.Popen[str]":
+def begun(command: str, folder: Path, module: str = "unveil") -> "subprocess.Popen[str]":
     """The command, at work in the folder."""
-    told = [*UNVEIL, *command.split()]
+    told = [*PYTHON, module, *command.split()]
     return subprocess.Popen(told, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -74,11 +75,10 @@ def two_tuners(folder: Path) -> list[str]:
 
 def two_workers(folder: Path) -> list[str]:
     """The validation curve of one process, and of two workers; without dropout, which would toss other coins."""
-    curves = []
-    for workers in (1, 2):
-        ended(begun(f"{TRAIN} --workers {workers} -o workers-{workers}", folder))
-        lines = (folder / f"workers-{workers}" / "training.jsonl").read_text().splitlines()
-        curves.append([json.loads(line) for line in lines])
+    ended(begun(f"{TRAIN} -o one", folder))
+    ended(begun(f"{TORCHRUN} {TRAIN} -o two", folder, "torch.distributed.run"))
+    names = ("one", "two")
+    curves = [[json.loads(line) for line in (folder / name / "training.jsonl").open()] for name in names]
     rows = [(one["epoch"], _of(one), _of(two)) for one, two in zip(*curves, strict=True)]
     with (folder / "curve.csv").open("w", newline="") as file:
         table = csv.writer(file)
@@ -87,8 +87,8 @@ def two_workers(folder: Path) -> list[str]:
     loss, figure = (max(abs(one[nth] - two[nth]) for _, one, two in rows) for nth in (0, 1))
     best = max(one[1] for _, one, _ in rows)
     return [
-        f"    unveil {TRAIN} --workers 1 -o workers-1",
-        f"    unveil {TRAIN} --workers 2 -o workers-2",
+        f"    unveil {TRAIN} -o one",
+        f"    torchrun {TORCHRUN} {TRAIN} -o two",
         "",
         "| epochs | best validation NDCG@10 of one process | largest difference of a loss | of a validation NDCG@10 |",
         "|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""Two workers against one process with as many threads, on MovieLens 1M; seconds an epoch, validation apart.
+"""Two workers of torchrun against one process with as many threads, on MovieLens 1M; seconds an epoch, no validation.
 
     python -m benchmarks.workers [LOG] [--epochs 3] [--workers 2] [--turns 3] [--batch 64]
 
@@ -9,6 +9,9 @@ epoch of a run warms up and is left out. Prints, last, one line with the median 
 """
 
 import argparse
+import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -16,9 +19,6 @@ from statistics import median
 import polars as pl
 
 from benchmarks.train import default_log, generated
-from unveil.runs.config import Experiment
-from unveil.runs.run_folder import Run
-from unveil.runs.train import run, run_workers
 
 
 def written(folder: Path) -> Path:
@@ -29,16 +29,19 @@ def written(folder: Path) -> Path:
     return path
 
 
-def seconds(finished: Run) -> float:
+def seconds(command: list[str], folder: Path, *launcher: str) -> float:
     """Of an epoch, the first left out."""
-    return median(epoch.seconds for epoch in finished.fitted.epochs[1:])
+    words = [sys.executable, *launcher, "-m", "unveil", *command, "-o", str(folder), "--no-page"]
+    subprocess.run(words, check=True, capture_output=True)
+    epochs: list[float] = [json.loads(line)["seconds"] for line in (folder / "training.jsonl").open()]
+    return median(epochs[1:])
 
 
-def turn(experiment: Experiment, workers: int, folder: Path) -> float:
+def turn(command: list[str], workers: int, folder: Path) -> float:
     """How much faster workers are than threads, each run once."""
-    alone = run(experiment.changed({"training.threads": workers}), folder / "alone")
-    shared = run_workers(experiment.changed({"training.threads": 1}), folder / "shared", workers)
-    slow, fast = seconds(alone), seconds(shared)
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers))
+    slow = seconds([*command, "--set", f"training.threads={workers}"], folder / "alone")
+    fast = seconds([*command, "--set", "training.threads=1"], folder / "shared", *torchrun)
     print(f"one process, {workers} threads: {slow:.2f} s an epoch; {workers} workers: {fast:.2f} s", flush=True)
     return slow / fast
 
@@ -54,15 +57,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         changes = {
-            "data.log": str(asked.log or written(folder)),
             "training.epochs": asked.epochs,
             "training.validate_every": asked.epochs,
             "training.device": "cpu",
             "model.width": 64,
             "task.batch_size": asked.batch,
         }
-        experiment = Experiment.of("quick", changes)
-        ratios = [turn(experiment, asked.workers, folder / str(nth)) for nth in range(asked.turns)]
+        settings = [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
+        command = ["train", str(asked.log or written(folder)), "--preset", "quick", *settings]
+        ratios = [turn(command, asked.workers, folder / str(nth)) for nth in range(asked.turns)]
     print(f"workers_vs_threads={median(ratios):.2f}")
 
 

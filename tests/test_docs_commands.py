@@ -96,7 +96,7 @@ def test_commands_named_in_passing_exist(page: Path) -> None:
 def test_a_command_that_does_not_exist_is_seen() -> None:
     assert not _exists("unveil trian")
     assert not _exists("unveil train --oops")
-    assert _exists("unveil train --workers N")
+    assert _exists("unveil train --model N")
     assert _exists("unveil data")
 
 

@@ -36,7 +36,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.runs.config.Experiment",
         "unveil.runs.train.run",
         "unveil.runs.train.evaluate",
-        "unveil.runs.train.run_workers",
+        "unveil.runs.train.run_rank",
         "unveil.runs.train.export_weights",
     ),
     "What can be extended": (

@@ -168,8 +168,8 @@ BAD = [
     (["--resume"], "there is no run to resume", "Leave --resume out"),
     (["--config", "gone.toml"], "gone.toml: no such config", "a TOML file"),
     (["--min-rating", "3"], "the log has no rating column", "Drop --min-rating"),
-    (["--workers", "1000", "--device", "cpu"], "more workers than cores: found 1000", "torchrun"),
-    (["--engine", "ray", "--address", "127.0.0.1:1"], "training does not run on Ray any more", "torchrun --nnodes"),
+    (["--workers", "3"], "training starts no other processes", "torchrun --nproc-per-node 3 -m unveil train "),
+    (["--engine", "ray", "--address", "127.0.0.1:1"], "any more, here or on Ray", "torchrun --nnodes"),
 ]
 
 
@@ -194,8 +194,8 @@ def test_started_by_torchrun(
 ) -> None:
     command = ("train", finished.log, "-o", tmp_path / "run", *QUICK)
     in_place(monkeypatch, RANK=0, WORLD_SIZE=2)
-    message = unveil(*command, "--workers", 3).failure()
-    assert "torchrun started another number of workers: found 3, expected 2. Leave --workers out" in message
+    message = unveil(*command, "--workers", 2).failure()
+    assert message.endswith("For several: torchrun --nproc-per-node 2 -m unveil " + " ".join(map(str, command)))
     in_place(monkeypatch, RANK="first", WORLD_SIZE=2)
     assert "RANK, WORLD_SIZE, LOCAL_RANK" in (message := unveil(*command).failure())
     assert "must be whole numbers" in message

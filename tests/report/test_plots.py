@@ -18,9 +18,7 @@ DOTS = [charts.Dot("a", 0.3, 0.2, 0.4, 0, "a: 0.300"), charts.Dot("b", 0.1, 0.1,
 SVG = "{http://www.w3.org/2000/svg}"
 
 DRAWN: dict[str, Callable[[], Drawing]] = {
-    "popularity": lambda: plots.popularity(COUNT, NAMES),
     "lorenz": lambda: plots.lorenz({"taken": COUNT, "liked": COUNT[::-1]}),
-    "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
     "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y"), "scatter"),
     "bars": lambda: charts.bars({"a": 0.4, "b": 0.0}, ["first", "second"], "share", "bars"),
     "parallel": lambda: charts.parallel(
@@ -135,35 +133,8 @@ def test_the_same_numbers_give_the_same_drawing(draw: Callable[[], Drawing]) -> 
     assert draw().svg == draw().svg
 
 
-def test_each_item_with_interactions_has_its_hover_text() -> None:
-    found = titles(DRAWN["popularity"]())
-    assert found[0] == "c: rank 1, 17 interactions"
-    assert sorted(line.split(":")[0] for line in found) == ["a", "c", "d & e", "f", "g"]
-
-
-def test_bars_count_everybody_once() -> None:
-    found = titles(DRAWN["lengths"]())
-    assert found[0] == "3 to 4 events: 3 users"
-    assert sum(int(line.split(": ")[1].split()[0]) for line in found) == 5
-
-
 def test_points_are_drawn_large_ones_first_with_their_own_texts() -> None:
     assert titles(DRAWN["scatter"]())[:2] == ["c", "a"]
-
-
-def test_a_long_catalogue_is_thinned_but_keeps_both_ends() -> None:
-    found = titles(plots.popularity(np.arange(5000, 0, -1), [str(v) for v in range(5000)]))
-    assert len(found) <= 300
-    assert (found[0], found[-1]) == ("0: rank 1, 5,000 interactions", "4999: rank 5,000, 1 interactions")
-
-
-@given(st.lists(st.integers(1, 400), min_size=1))
-def test_bins_hold_every_length_and_are_not_too_many(length: list[int]) -> None:
-    edges = plots.length_bins(np.array(length))
-    assert edges[0] <= min(length)
-    assert max(length) < edges[-1]
-    assert 2 <= len(edges) <= 27
-    assert len(set(np.diff(edges))) == 1
 
 
 def test_each_dot_has_its_hover_text_and_its_mean_beside_it() -> None:

@@ -1,4 +1,4 @@
-"""The real command with real workers: stopped, killed, hung, started by torchrun, and at odds with each other."""
+"""The real command with real workers of torchrun: stopped, killed, started again, and at odds with each other."""
 
 import json
 import os
@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_process import UNVEIL, wait_for_epochs
+from tests.cli.test_process import wait_for_epochs
 from tests.run_folders import TINY, experiment_on, options, write_log
 from tests.training.distributed import battery
 from tests.training.distributed.battery import STILL
+from tests.training.distributed.started import followers
 from tests.training.distributed.uneven import weights
 from unveil.runs.train import run
 from unveil.runs.workers import cores
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import SINGLE, Place, Workers, joined, local_workers
+from unveil.training.distributed import SINGLE, Place, joined
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(cores() < 2, reason="needs two cores")]
 
@@ -74,12 +75,6 @@ def train(log: Path, folder: Path, *more: str) -> list[str]:
     return ["train", str(log), "-o", str(folder), *SETTINGS, *more]
 
 
-def workers_of(process: "subprocess.Popen[str]") -> list[int]:
-    """The processes it started to work with, and not those that Python keeps for itself."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
 def gone(pid: int) -> bool:
     """Whether the process is over; one that nobody has asked about yet is, too."""
     try:
@@ -95,70 +90,6 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def resumed_alone(log: Path, folder: Path) -> None:
-    """By a single process."""
-    run(experiment_on(log, CHANGES), folder, resume=True, tell=lambda _: None)
-
-
-def test_two_workers_give_the_curve_of_one_process_and_speak_once(
-    log: Path, alone: list[float], tmp_path: Path
-) -> None:
-    with start([UNVEIL, *train(log, tmp_path / "run", "--workers", "2")]) as process:
-        out, err = process.communicate()
-    assert process.returncode == 0, err
-    assert_same_curve(tmp_path / "run", alone)
-    assert "workers    2, 1 thread each" in out
-    assert out.count("estimator  naive") == 1
-    assert len(err.splitlines()) == EPOCHS  # a line an epoch, and no warning
-
-
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("hung", [False, True])
-def test_stopped_it_says_so_and_leaves_nobody_behind(
-    how: signal.Signals, hung: bool, log: Path, alone: list[float], tmp_path: Path
-) -> None:
-    """Even where the other worker hangs. As from a terminal, SIGINT goes to all processes at once."""
-    with start([UNVEIL, *train(log, tmp_path / "run", "--workers", "2")]) as process:
-        wait_for_epochs(tmp_path / "run", 3, process)
-        (worker,) = workers_of(process)
-        if hung:
-            os.kill(worker, signal.SIGSTOP)
-        if how == signal.SIGINT:
-            os.killpg(process.pid, how)
-        else:
-            process.send_signal(how)
-        _, err = process.communicate(timeout=SOON)
-    assert process.returncode == 130
-    message = err.splitlines()[-1]
-    assert message.startswith("unveil: training was stopped")
-    assert message.endswith(f"kept in {tmp_path / 'run'}. Go on with the same command and --resume.")
-    assert "Traceback" not in err
-    wait_until(lambda: gone(worker))
-    resumed_alone(log, tmp_path / "run")
-    assert_same_curve(tmp_path / "run", alone)
-
-
-@pytest.mark.parametrize("who", ["worker", "leader"])
-def test_killed_in_the_middle(who: str, log: Path, alone: list[float], tmp_path: Path) -> None:
-    with start([UNVEIL, *train(log, tmp_path / "run", "--workers", "2")]) as process:
-        wait_for_epochs(tmp_path / "run", 3, process)
-        (worker,) = workers_of(process)
-        os.kill(worker if who == "worker" else process.pid, signal.SIGKILL)
-        _, err = process.communicate(timeout=SOON)
-    wait_until(lambda: gone(worker))
-    if who == "worker":
-        assert process.returncode == 2
-        assert err.splitlines()[-1] == (
-            "unveil: worker 2 of 2 died (killed, most likely for want of memory). "
-            "Go on with the same command and --resume."
-        )
-        assert "Traceback" not in err
-    kept = len(Checkpoint.load(tmp_path / "run" / "checkpoint.safetensors").state["epochs"])
-    assert 2 <= kept < EPOCHS
-    resumed_alone(log, tmp_path / "run")
-    assert_same_curve(tmp_path / "run", alone)
-
-
 def torchrun(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments]
 
@@ -172,13 +103,23 @@ def test_torchrun_gives_the_same(log: Path, alone: list[float], tmp_path: Path) 
     assert err.count(f"epoch {EPOCHS}/{EPOCHS}") == 1
 
 
-def test_stopped_under_torchrun(log: Path, alone: list[float], tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_under_torchrun_and_resumed(how: signal.Signals, log: Path, alone: list[float], tmp_path: Path) -> None:
+    """As from a terminal, SIGINT goes to all processes at once. By one process, or by two again."""
     with start(torchrun("-m", "unveil", *train(log, tmp_path / "run"))) as process:
         wait_for_epochs(tmp_path / "run", 3, process)
-        process.terminate()
+        follower = follower_of(process)
+        if how == signal.SIGINT:
+            os.killpg(process.pid, how)
+        else:
+            process.send_signal(how)
         _, err = process.communicate(timeout=SOON)
     assert err.count("unveil: training was stopped") == 1
-    resumed_alone(log, tmp_path / "run")
+    wait_until(lambda: gone(follower))
+    if how == signal.SIGINT:
+        run(experiment_on(log, CHANGES), tmp_path / "run", resume=True, tell=lambda _: None)
+    else:
+        subprocess.run(torchrun("-m", "unveil", *train(log, tmp_path / "run", "--resume")), check=True)
     assert_same_curve(tmp_path / "run", alone)
 
 
@@ -242,17 +183,17 @@ def test_what_only_one_worker_finds_wrong_is_told_by_the_leader(log: Path, pair:
     assert (other.stdout, other.stderr) == ("", "")
 
 
-def train_small(folder: Path, place: Place, workers: Workers | None = None) -> None:
+def train_small(folder: Path, place: Place) -> None:
     """One of three."""
-    with joined(place, "cpu", workers) as group:
+    with joined(place, "cpu") as group:
         network, fitted = battery.trained(group, STILL)
         told = {"told": battery.told(fitted)}
         Checkpoint({"weights": weights(network)}, told).save(folder / f"{group.rank}.safetensors")
 
 
 def test_three_workers_give_what_one_gives(tmp_path: Path) -> None:
-    with local_workers(3, train_small, tmp_path) as (place, started):
-        train_small(tmp_path, place, started)
+    with followers(3, train_small, tmp_path) as place:
+        train_small(tmp_path, place)
     network, fitted = battery.trained(SINGLE, STILL)
     found = [Checkpoint.load(tmp_path / f"{rank}.safetensors") for rank in range(3)]
     for each in found:

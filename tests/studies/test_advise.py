@@ -23,7 +23,7 @@ from unveil.runs.workers import Inline
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.advise import Advise, advice_of, advise_study, draw_log
-from unveil.studies.advise_plan import CONFIG, experiment, write_config
+from unveil.studies.advise_plan import CONFIG, config_of, write_config
 from unveil.studies.candidates import (
     Candidates,
     check_columns,
@@ -39,6 +39,10 @@ from unveil.studies.scenarios import Draw, Scenario, scenarios
 
 TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
 ONE = scenarios(("rational_exposed",), (1.0,))
+
+
+def config_for(study: Advise, arm: str) -> Experiment:
+    return config_of(study.recipe(arm, study.seed), study.log, study.log.load(), study.preset)
 
 
 def study(log: Path | str = "", **changes: Any) -> Advise:
@@ -105,14 +109,14 @@ def test_the_config_trains_as_advised(made: Made, log: Path) -> None:
     assert found["advice"]["chosen"] == chosen
     assert {row["estimator"] for row in found["rows"]} == set(advice_of(report.answer).candidates.arms)
     read = Experiment.of(folder / CONFIG)
-    assert read == experiment(report.answer.study, chosen)
+    assert read == config_for(report.answer.study, chosen)
     assert read.estimator["name"] == chosen.partition("@")[0]
     assert (read.data.log, read.model.width) == (str(log), 8)
     assert tomllib.loads((folder / CONFIG).read_text())["data"]["log"]
 
 
 def test_a_clip_becomes_a_number_of_the_real_log(log: Path) -> None:
-    own = experiment(study(log), "itps@popularity+clip=5%")
+    own = config_for(study(log), "itps@popularity+clip=5%")
     assert 0 < own.estimator["clip"] < 1
     assert own.propensity == {"name": "popularity-temporal"}
 
@@ -274,7 +278,7 @@ def test_the_config_has_the_share_of_the_impressions_that_the_log_records(shown:
     chosen = study(shown, left=0.9, impressions=0.2)
     assert chosen.recipe("corrected@recorded", 0).propensity["rate"] == 0.2
     assert "rate" not in chosen.recipe("corrected@popularity", 0).propensity
-    own = experiment(chosen, "corrected@recorded").propensity
+    own = config_for(chosen, "corrected@recorded").propensity
     assert own == {"name": "recorded-temporal", "seed": 0, "rate": 0.2}
     with pytest.raises(UnveilError, match="impressions: out of range"):
         study(shown, impressions=0)

@@ -14,8 +14,9 @@ from unveil.errors import UnveilError
 from unveil.runs.config import Experiment
 from unveil.runs.workers import Inline
 from unveil.settings import plain
-from unveil.studies.advise_by_test import AdviseByTest, Choice, data_of, write_test_config
+from unveil.studies.advise_by_test import AdviseByTest, Choice, write_test_config
 from unveil.studies.engine import Answer, Report, run, write
+from unveil.studies.unbiased import data_of
 
 USERS, ITEMS = 120, 40
 TINY = ("model.width=8", "model.length=8", "training.epochs=1", "training.validate_every=1")

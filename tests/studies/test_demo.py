@@ -55,8 +55,8 @@ def test_the_demo_writes_page_results_log_and_world(demo: Written) -> None:
 def test_the_page_is_whole_and_needs_nothing_else(demo: Written) -> None:
     html = (demo[0] / "index.html").read_text(encoding="utf-8")
     assert faults(html) == []
-    assert html.count("<svg") == 12
-    assert len(list((demo[0] / "figures").glob("*.png"))) == 12
+    assert html.count("<svg") == 10
+    assert len(list((demo[0] / "figures").glob("*.png"))) == 10
     for row in results(demo[0])["rows"]:
         if row["metric"] == "NDCG" and row["k"] == 10 and row["protocol"] == "full":
             assert f"{row['mean']:.3f} [{row['low']:.3f}, {row['high']:.3f}]".replace("-", "−") in html

@@ -9,10 +9,11 @@ import pytest
 
 from tests.studies.test_cells import Counting
 from tests.studies.toy import Toy
+from unveil.cli.terminal import print_report
 from unveil.errors import UnveilError
 from unveil.runs.workers import Engine, Inline, Processes
 from unveil.studies.cells import Interrupted
-from unveil.studies.engine import Report, print_report, run, write
+from unveil.studies.engine import Report, run, write
 from unveil.studies.results import frame_of
 
 COMMAND = ["unveil", "toy"]

@@ -9,7 +9,7 @@ import pytest
 from unveil.errors import UnveilError
 from unveil.runs.workers import Processes
 from unveil.studies.engine import Answer, run, write
-from unveil.studies.unbiased import Unbiased, read_log, settings_of
+from unveil.studies.unbiased import Unbiased, data_of, settings_of
 
 ITEMS, USERS = 40, 60
 TINY = ("model.width=8", "model.length=8", "training.epochs=2", "task.batch_size=16")
@@ -105,10 +105,9 @@ def test_coat_is_read_as_it_lies(coat: Path, tmp_path: Path) -> None:
     known = settings_of("coat", coat)
     assert known["metric"] == "AUC"
     coat_study = Unbiased(**known | {"estimators": ("ease", "naive"), "replicates": 1, "changes": TINY, "sizes": (10,)})
-    log, whole = read_log(known["log"], known["min_rating"])
+    log, _, found = data_of(coat_study)
     train, test = (np.loadtxt(coat / f"{name}.ascii", dtype=int) for name in ("train", "test"))
     assert len(log) == (train >= 4).sum()
-    found = coat_study.read_test(log, whole)
     rows = zip(log.users.raw(found.user_R), log.items.raw(found.item_R), found.label_R, strict=True)
     for user, item, label in rows:
         assert test[int(user), int(item)] > 0

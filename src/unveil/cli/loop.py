@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from unveil.cli.options import Assignments, Jobs, LogOptions, Overwrite, Seed, WorkerOptions, World, named_in, option
-from unveil.cli.terminal import run_study
+from unveil.cli.terminal import print_report, run_study
 from unveil.errors import UnveilError
 from unveil.files import check_free
 
@@ -41,7 +41,7 @@ def theory(
     """Check the paper's propositions: exactly on tiny worlds, by drawn logs on a larger one, in about half a minute."""
     from unveil.runs.progress import job_watcher
     from unveil.runs.workers import Inline
-    from unveil.studies.engine import Report, print_report, run
+    from unveil.studies.engine import Report, run
     from unveil.studies.theory import Theory
 
     study = Theory(severity=severity, seed=seed, draws=draws)

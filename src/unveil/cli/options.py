@@ -81,7 +81,7 @@ EngineOption = Annotated[
 ]
 Address = Annotated[str | None, option("Ray cluster; by default one is started.", panel=WORKERS, metavar="HOST:PORT")]
 #: Options that change no result, and so are no part of the command that reproduces it.
-WORKER_OPTIONS = ("--jobs", "--engine", "--address")
+WORKER_OPTIONS = ("--jobs", "--workers", "--engine", "--address")
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def run_study(
 ) -> "Report":
     """Run, write and print a study of cells with so many steps; one that is overwritten stays until it is whole."""
     from unveil.runs.progress import job_watcher
-    from unveil.studies.engine import print_report, run, write
+    from unveil.studies.engine import run, write
 
     say = partial(typer.echo, err=True)
     place = atomic_folder(output, overwrite=True) if overwrite else nullcontext(output)
@@ -89,6 +89,17 @@ def run_study(
         report = write(answer, folder, command_of(sys.argv[1:]))
     print_report(report, output)
     return report
+
+
+def print_report(report: "Report", folder: Path | None = None) -> None:
+    """Tables, then what they say, then where the page is."""
+    for table in report.tables:
+        typer.echo(table.caption)
+        print_table([column.title for column in table.columns], table.texts)
+        typer.echo(f"{table.foot}\n")
+    print_paragraphs(*report.paragraphs)
+    if folder is not None:
+        typer.echo(f"open {folder / 'index.html'}")
 
 
 def this_command() -> list[str]:
@@ -106,10 +117,7 @@ def command_of(words: list[str]) -> list[str]:
 
 def print_page_table(table: "PageTable", paragraphs: Sequence[str] = ()) -> None:
     """A table of a page with its legend, then text."""
-    from unveil.report.page import Cell
-
-    rows = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in table.rows]
-    print_table([column.title for column in table.columns], rows)
+    print_table([column.title for column in table.columns], table.texts)
     legend = " · ".join(f"{column.title}: {column.about}" for column in table.columns if column.about)
     print_paragraphs(*filter(None, (legend, *paragraphs)))
 

@@ -10,7 +10,7 @@ import typer
 
 from unveil.cli.options import WORKERS, Address, EngineOption, LogOptions, TrainingOptions, option
 from unveil.cli.results import print_evaluation, print_table
-from unveil.cli.terminal import this_command, until_stopped, write_where_possible
+from unveil.cli.terminal import command_of, this_command, until_stopped, write_where_possible
 from unveil.errors import UnveilError
 from unveil.processes import sigterm_interrupts
 from unveil.wording import quantity
@@ -26,8 +26,8 @@ def train(
     options: LogOptions,
     output: Annotated[Path, option("Folder of the run; new, or one to --resume.", "--output", "-o")],
     training: TrainingOptions,
-    workers: Annotated[int, option("Processes of this machine that train together; see also torchrun.", min=1)] = 1,
-    engine: Annotated[str, option("No longer used: several machines train by torchrun.", hidden=True)] = "processes",
+    workers: Annotated[int, option("No longer used: torchrun starts workers.", hidden=True, min=1)] = 1,
+    engine: Annotated[str, option("No longer used.", hidden=True)] = "processes",
     address: Annotated[str | None, option("No longer used.", hidden=True)] = None,
     resume: Annotated[bool, option("Continue a run that was stopped.", "--resume")] = False,
     page: Annotated[bool, option("Write the run's page, index.html.", "--page/--no-page")] = True,
@@ -38,27 +38,24 @@ def train(
     """
     from unveil.runs.report_page import write_run_page
     from unveil.runs.run_folder import CONFIG
-    from unveil.runs.train import run, run_rank, run_workers
+    from unveil.runs.train import run, run_rank
     from unveil.studies.paper import published_line
     from unveil.training.distributed import Place, WorkerLostError
     from unveil.training.progress import watcher
 
-    if engine != "processes" or address is not None:
-        hint = "On several machines: torchrun --nnodes N --nproc-per-node M ... -m unveil train LOG -o RUN."
-        raise UnveilError("training does not run on Ray any more", expected="--workers, or torchrun", hint=hint)
+    if workers != 1 or engine != "processes" or address is not None:
+        command = shlex.join([*command_of(sys.argv[1:]), *["--resume"] * resume])
+        many = f"--nproc-per-node {workers}" if workers != 1 else "--nnodes N --nproc-per-node M ..."
+        hint = f"One process uses all cores. For several: torchrun {many} -m {command}"
+        raise UnveilError("training starts no other processes any more, here or on Ray", hint=hint)
     place = Place.of_environment()
     if place is not None:
-        if workers not in (1, place.size):
-            hint, problem = "Leave --workers out.", "torchrun started another number of workers"
-            raise UnveilError(problem, found=workers, expected=f"{place.size}", hint=hint)
         resume = resume or (place.attempt > 0 and (output / CONFIG).exists())
     experiment = training.experiment(options, output if resume and (output / CONFIG).exists() else None)
     try:
         with sigterm_interrupts():
             if place is not None:
                 done = run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
-            elif workers > 1:
-                done = run_workers(experiment, output, workers, resume=resume, watch=watcher(), tell=typer.echo)
             else:
                 done = run(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
     except (KeyboardInterrupt, WorkerLostError) as stop:

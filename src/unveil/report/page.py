@@ -57,6 +57,10 @@ class Table(_Kind):
     sortable: bool = True
     foot: str = ""  # what its marks mean
 
+    @property
+    def texts(self) -> list[list[str]]:
+        return [[cell if isinstance(cell, str) else cell.text for cell in row] for row in self.rows]
+
 
 @dataclass(frozen=True)
 class Figure(_Kind):

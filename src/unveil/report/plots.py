@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unveil.errors import UnveilError
 from unveil.report.page import Figure as PlotFigure
 from unveil.report.page import Table
-from unveil.report.svg import COLOURS, INK, MUTED, STYLE, Drawing, themed
+from unveil.report.svg import COLOURS, MUTED, STYLE, Drawing, themed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_MOST_POINTS = 300  # points in one rank plot: more cannot be distinguished
 _SHORT = 100  # a logarithmic axis that spans less than this needs more than powers of ten
 _SIZE = (4.8, 3.1)
 _BINS = 40
@@ -69,22 +68,6 @@ def canvas(x: str, y: str, size: tuple[float, float] = _SIZE) -> Iterator[Canvas
         yield Canvas(figure, axes)
 
 
-def popularity(count_V: NDArray[Any], names: Sequence[str]) -> Drawing:
-    """The interactions of each item against its rank, both on logarithmic axes."""
-    order = np.argsort(-count_V, kind="stable")
-    order = order[count_V[order] > 0]
-    ranks = np.arange(1, len(order) + 1)
-    if len(ranks) > _MOST_POINTS:
-        ranks = np.unique(np.geomspace(1, len(order), _MOST_POINTS).round().astype(int))
-    shown = order[ranks - 1]
-    titles = [f"{names[v]}: rank {r:,}, {count_V[v]:,} interactions" for r, v in zip(ranks, shown, strict=True)]
-    with canvas("rank of the item", "interactions") as on:
-        on.axes.set(xscale="log", yscale="log")
-        on.marks(ranks, count_V[shown], titles, COLOURS[0], size=14, alpha=1.0)
-        plain_numbers(on.axes)
-        return on.drawing("popularity")
-
-
 def lorenz(counts: Mapping[str, NDArray[Any]]) -> Drawing:
     """Cumulative share of the counts against share of the items, least first; equality is the diagonal."""
     with canvas("share of the items, least first", "share of the whole") as on:
@@ -104,32 +87,6 @@ def lorenz(counts: Mapping[str, NDArray[Any]]) -> Drawing:
         on.axes.set(xlim=(0, 1), ylim=(0, 1))
         percent_ticks(on.axes.xaxis, on.axes.yaxis)
         return on.drawing("lorenz")
-
-
-def lengths(length_U: NDArray[Any]) -> Drawing:
-    """How many users have a history of which length."""
-    edges = length_bins(length_U)
-    height, _ = np.histogram(length_U, edges)
-    with canvas("events in the history", "users") as on:
-        bars = on.axes.bar(edges[:-1], height, np.diff(edges) * 0.88, align="edge", color=COLOURS[0])
-        on.axes.grid(visible=False, axis="x")
-        on.axes.margins(y=0.14)
-        for place, bar in enumerate(bars):
-            bar.set_gid(f"bar{place}")
-            a, b = edges[place : place + 2]
-            on.titles[f"bar{place}"] = [f"{a} to {b - 1} events: {height[place]:,} users"]
-        median = float(np.median(length_U))
-        on.axes.axvline(median + 0.5, color=INK, linewidth=0.9, dashes=(4, 3))
-        place_of = {"xycoords": ("data", "axes fraction"), "va": "top"}
-        write_beside(on.axes, f"median {median:g}", (median + 0.5, 1), (4, -2), INK, **place_of)
-        return on.drawing("lengths")
-
-
-def length_bins(length_U: NDArray[Any], bins: int = 25) -> NDArray[np.int64]:
-    """Whole-numbered edges of at most so many bins of equal width."""
-    least, most = int(length_U.min()), int(length_U.max())
-    width = max(1, -(-(most - least + 1) // bins))
-    return np.arange(least, most + width + 1, width)
 
 
 def scatter(

@@ -1,4 +1,4 @@
-"""One run, from a log to an evaluated recommender in a folder; by one process, by workers, or by ranks of torchrun.
+"""One run, from a log to an evaluated recommender in a folder; by one process, or by ranks of torchrun.
 Shapes: N rows of the log, M training slots."""
 
 import json
@@ -10,31 +10,27 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
 
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
 from unveil.data.writers import write
-from unveil.errors import UnveilError, check_range
+from unveil.errors import UnveilError
 from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import check_new_file, versions, write_whole
-from unveil.processes import threads
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs import run_folder
 from unveil.runs.config import Experiment, Tell
 from unveil.runs.labelled import labelled_validation
-from unveil.runs.workers import cores
 from unveil.serving import model_files
 from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
 from unveil.settings import flattened
 from unveil.simulation.world import World
-from unveil.training.device import pick_device
-from unveil.training.distributed import SINGLE, Place, ProcessGroup, Workers, joined, local_workers
+from unveil.training.distributed import SINGLE, Place, ProcessGroup, joined
 from unveil.training.fit import prepare, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
@@ -153,46 +149,13 @@ def run_rank(
     resume: bool = False,
     watch: Watcher | None = None,
     tell: Tell = print,
-    workers: Workers | None = None,
 ) -> run_folder.Run | None:
     """The part of one process in a run. The leader, rank 0, writes, reports and gives the run; others give None."""
-    with joined(place, experiment.training.device, workers) as group:
+    with joined(place, experiment.training.device) as group:
         if group.is_leader:
             return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group)
         follow(experiment, group)
     return None
-
-
-def run_workers(
-    experiment: Experiment,
-    folder: Path,
-    workers: int,
-    *,
-    resume: bool = False,
-    watch: Watcher | None = None,
-    tell: Tell = print,
-) -> run_folder.Run:
-    """A run by `workers` processes of this machine, this one among them; none share a core or a GPU."""
-    gpus = pick_device(experiment.training.device).type == "cuda"
-    most, what = (torch.cuda.device_count(), "GPUs") if gpus else (cores(), "cores")
-    expected, hint = f"1 to {most}", "Workers on other machines are started by torchrun."
-    if workers > most:
-        raise UnveilError(f"more workers than {what}", where="workers", found=workers, expected=expected, hint=hint)
-    check_range(workers > 0, "workers", workers, expected)
-    if workers == 1:
-        return run(experiment, folder, resume=resume, watch=watch, tell=tell)
-    each = experiment.training.threads or max(1, cores() // workers)
-    tell(f"workers    {workers}, {quantity(each, 'thread')} each")
-    with local_workers(workers, _work, (experiment, each)) as (place, started), threads(each):
-        finished = run_rank(experiment, folder, place, resume=resume, watch=watch, tell=tell, workers=started)
-    assert finished is not None  # this process leads
-    return finished
-
-
-def _work(task: tuple[Experiment, int], place: Place) -> None:
-    experiment, each = task
-    with threads(each):
-        run_rank(experiment, Path(), place)
 
 
 PARTS = ("left", "held-out", "older", "train")  # what the run did with a row; see `export_weights`

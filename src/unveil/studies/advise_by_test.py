@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -12,21 +11,15 @@ from pydantic import Field
 from unveil.data.filters import LogSource
 from unveil.data.indexing import read_ids
 from unveil.data.interactions import Interactions, Sequences
-from unveil.data.splits import leave_one_out
-from unveil.errors import UnveilError
 from unveil.evaluation.labelled import PROTOCOL, LabelledTest, evaluate
 from unveil.evaluation.statistics import Paired
 from unveil.report.page import Figures
 from unveil.runs.labelled import read_test
 from unveil.studies import arms, candidates, tables
 from unveil.studies.advise_plan import CONFIG, config_of, write_advised
-from unveil.studies.engine import Answer, Cell, Context, Report, Source
-from unveil.studies.paper import Published
+from unveil.studies.engine import Answer, Cell, Context, Report
 from unveil.studies.results import BASE, Measure, Results, verdict
-from unveil.studies.trial import TrainingShare, resolved
-from unveil.studies.unbiased import BASELINES, Unbiased
-from unveil.training.fit import prepare, validation_of
-from unveil.wording import quantity
+from unveil.studies.unbiased import BASELINES, Data, Unbiased, data_of
 
 #: What is tried, unless options say otherwise.
 DEFAULTS: Mapping[str, tuple[str, ...]] = {
@@ -34,7 +27,6 @@ DEFAULTS: Mapping[str, tuple[str, ...]] = {
     "propensities": ("logged", "recorded", "popularity"),
     "clips": ("5%",),
 }
-_WHOLE_HISTORY = 10**6
 #: Places of a list: with fewer positives of a user most lists have none, and AUC says more.
 _LIST = 10
 #: Users that propensities are fitted to, to find out which can be.
@@ -88,31 +80,28 @@ class AdviseByTest(Unbiased):
             metric = "AUC" if labels.label_R.sum() < _LIST * len(np.unique(labels.user_R)) else f"NDCG@{_LIST}"
         return cls(**fixed, metric=metric, refused=unfit, estimators=(*BASELINES, *found.usable))
 
-    def open_data(self) -> Source:
-        """The log without its random rows, and the test, read before any training."""
-        log, _, test = data_of(self)
-        own, other = map(len, self.halves(test, log))
-        if min(own, other) < 2:
-            raise UnveilError("too few users for two halves", where=self.test or self.log, found=own + other)
-        about = f"{log}; test: {quantity(own, 'user')} to choose by, {quantity(other, 'user')} to test on"
-        return Source(self.log, log.fingerprint() + test.fingerprint, about)
+    def read(self) -> Data:
+        """The log without its random rows, its histories, and the test."""
+        log, random, given = self.source.load(), None, self.candidates
+        if has_random_rows(log) and log.randomised is not None:
+            random, log = log.where(log.randomised), log.where(~log.randomised).compact()
+        sequences = Sequences.of(log)
+        known = (log.users, log.items, sequences)
+        if self.test or random is None:
+            return log, sequences, read_test(self.test, *known, candidates=given, seen="skip")
+        named = None if given is None else read_ids(Path(given), "item")
+        return log, sequences, LabelledTest.of(random, *known, candidates=named, keep_seen=False, where=self.log)
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Fit an arm, and evaluate it on all labelled users."""
-        arm, (log, whole, test) = cell.at["estimator"], data_of(self)
-        if arm in BASELINES:
-            scorer, length = BASELINES[arm](whole), _WHOLE_HISTORY
-        else:
-            split, recipe = leave_one_out(whole), self.recipe(arm, cell.at["replicate"])
-            trainer = prepare(split.train, resolved(recipe, split.train, log), log=log)
-            trainer.fit(validation_of(split, recipe), watch=TrainingShare(context.on_progress))
-            scorer, length = trainer.model, recipe.model.length
+        log, whole, test = data_of(self)
+        scorer, length = self.fitted(cell, context)
         names = dict.fromkeys((self.metric, f"NDCG@{_LIST}", "AUC"))
         measured = evaluate(scorer, whole, test, length, ks=(_LIST, self.headline.k or _LIST)).frame
         user_T = measured["user"].to_numpy()
         half_T = np.where(np.isin(user_T, self.halves(test, log)[0]), "A", "B")
         found = {name: measured[f"{PROTOCOL}:{name}"].round(6).to_list() for name in names}
-        return {"user": user_T.tolist(), "half": half_T.tolist(), "found": {arm: found}}
+        return {"user": user_T.tolist(), "half": half_T.tolist(), "found": {cell.at["estimator"]: found}}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
         """Each metric of each user, by half."""
@@ -153,27 +142,13 @@ class AdviseByTest(Unbiased):
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """The headline of every arm, on the half that tests."""
-        figure = tables.dots_figure(answer.results.at(half="B"), self.headline, Published.real(None))
+        figure = tables.dots_figure(answer.results.at(half="B"), self.headline)
         return {"means": Figures([figure])}
 
 
 def has_random_rows(log: Interactions) -> bool:
     """Whether some rows, not all, were shown by a random policy."""
     return log.randomised is not None and bool(log.randomised.any()) and not log.randomised.all()
-
-
-@lru_cache(maxsize=1)
-def data_of(study: AdviseByTest) -> tuple[Interactions, Sequences, LabelledTest]:
-    """The log without its random rows, its histories, and the test. Read once in a process."""
-    log, random, given = study.source.load(), None, study.candidates
-    if has_random_rows(log) and log.randomised is not None:
-        random, log = log.where(log.randomised), log.where(~log.randomised).compact()
-    sequences = Sequences.of(log)
-    known = (log.users, log.items, sequences)
-    if study.test or random is None:
-        return log, sequences, read_test(study.test, *known, candidates=given, seen="skip")
-    named = None if given is None else read_ids(Path(given), "item")
-    return log, sequences, LabelledTest.of(random, *known, candidates=named, keep_seen=False, where=study.log)
 
 
 def write_test_config(report: Report) -> None:

@@ -121,33 +121,28 @@ class AdvicePlan(Study):
 
     def recipe(self, arm: str, seed: int, rate: float | None = None) -> Recipe:
         """How an arm is trained; `rate`: the share of impressions that its log records, by default the real log's."""
-        variant = arms.Variant.of(arm)
-        needs = estimator(variant.estimator).needs
-        own = arms.estimator_seed(variant.estimator, seed) | arms.changes_of(variant.estimator, self.changes)
-        always = {"training.device": "cpu", "training.threads": 1}  # the same figures, however many processes
-        changes: dict[str, Any] = {**always, **own, "training.seed": seed}
-        if needs in candidates.KINDS:
-            changes |= arms.propensity_settings(variant.propensity or arms.TRUE_THETA, needs, seed)
-            if "rate" in PROPENSITIES.options(changes["propensity.name"]):
-                changes["propensity.rate"] = self.impressions if rate is None else rate
+        changes: dict[str, Any] = {
+            "training.device": "cpu",
+            "training.threads": 1,
+        }  # the same figures, however many processes
+        changes |= arms.settings(arm, self.changes, seed, arms.TRUE_THETA)
+        if (given := changes.get("propensity.name")) and "rate" in PROPENSITIES.options(given):
+            changes["propensity.rate"] = self.impressions if rate is None else rate
         recipe = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
-        return recipe.changed({"estimator.name": variant.estimator}).changed(changes | variant.settings)
+        return recipe.changed({"estimator.name": changes["estimator.name"]}).changed(changes)
 
 
 def write_config(report: Report) -> None:
     """The run that is advised, for `unveil train LOG --config`."""
-    write_advised(experiment(report.answer.study, report.findings["advice"]["chosen"]), report)
+    study = report.answer.study
+    recipe = study.recipe(report.findings["advice"]["chosen"], study.seed)
+    write_advised(config_of(recipe, study.log, study.log.load(), study.preset), report)
 
 
 def write_advised(config: Experiment, report: Report) -> None:
     """The config of a run, with what the report says first above it."""
     head = f"{report.paragraphs[0]}\n\nWritten by: {report.command}\nGiven to: unveil train LOG --config"
     write_whole(report.answer.folder / CONFIG, as_toml(config, head))
-
-
-def experiment(study: AdvicePlan, chosen: str) -> Experiment:
-    """The log as it was read, the preset, the chosen arm."""
-    return config_of(study.recipe(chosen, study.seed), study.log, study.log.load(), study.preset)
 
 
 def config_of(recipe: Recipe, source: LogSource, log: Interactions, preset: str) -> Experiment:

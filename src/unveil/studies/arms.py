@@ -47,6 +47,21 @@ class Variant:
         return dict(self.options)
 
 
+def settings(arm: str, changes: Iterable[str], seed: int, exposure: str) -> dict[str, Any]:
+    """What an arm is trained with beside a preset, by dotted names; `exposure` is for arms that name no propensity.
+
+    The changes come on top, but for the propensity and the options that the arm itself names.
+    """
+    variant = Variant.of(arm)
+    name, needs, said = variant.estimator, estimator(variant.estimator).needs, changes_of(variant.estimator, changes)
+    given = dict[str, Any]()
+    if needs in ("static", "temporal"):
+        given = propensity_settings(variant.propensity or exposure, needs, seed)
+    own = {"estimator.seed": seed} if "seed" in ESTIMATORS.options(name) else {}
+    own |= given | said if variant.propensity is None else said | given
+    return own | variant.settings | {"training.seed": seed, "estimator.name": name}
+
+
 def check_duplicates(arms: Iterable[str]) -> None:
     """Two words for one arm: trained twice, it would be counted twice."""
     words: dict[str, str] = {}
@@ -90,11 +105,6 @@ def propensity_settings(choice: str, kind: str, seed: int) -> dict[str, Any]:
         return {"propensity.name": f"noisy-{kind}", "propensity.sd": _deviation(amount), "propensity.seed": seed}
     own = registered(POPULARITY if choice == ESTIMATED else choice, kind)
     return {"propensity.name": own} | ({"propensity.seed": seed} if "seed" in PROPENSITIES.options(own) else {})
-
-
-def estimator_seed(name: str, seed: int) -> dict[str, Any]:
-    """The setting that makes whatever is random in an estimator the replicate's own."""
-    return {"estimator.seed": seed} if "seed" in ESTIMATORS.options(name) else {}
 
 
 def registered(choice: str, kind: str) -> str:

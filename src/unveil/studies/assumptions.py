@@ -239,9 +239,6 @@ class Assumptions(SemiSynthetic):
             if row["evaluation"] == TRUE and row["k"] == self.headline(answer.results).k
         ]
 
-    def announcement(self) -> str:
-        return ""
-
 
 def _called(name: str, value: Any) -> str:
     if name == "choice":

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from unveil.audit.exposure import rank_correlation
 from unveil.data.describe import rows
-from unveil.data.interactions import Sequences
 from unveil.data.writers import write as write_log
 from unveil.estimators.base import weights_of
 from unveil.evaluation.result import column, parts, per_user
 from unveil.report import plots
 from unveil.report.charts import curves, intervals
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Column, Figure, Table, columns, count
+from unveil.report.page import Figure
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.simulation.world_log import WorldLog, at_severities
@@ -29,9 +28,7 @@ from unveil.studies.tables import dot, learning_figure, weight_means, weight_war
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.recipe import Recipe
 
-Ints = NDArray[np.int64]
-
-_TOP_ITEMS, _RANKED_ITEMS = 15, 50
+_TOP_ITEMS = 15
 
 
 def log_facts(own: WorldLog) -> dict[str, Any]:
@@ -59,12 +56,8 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
         for name, theta, gamma, n in zip(names, theta_V, gamma_V, own.chosen_V, strict=True)
     ]
     axes = "mean exposure θ, logarithmic", "mean relevance γ"
-    length_U = Sequences.of(own.log).length_U
-    length_U = length_U[length_U > 0]
     steps_T, colours = np.arange(own.world.n_steps), range(len(own.seasons))
     return {
-        "popularity": _plot(plots.popularity(own.chosen_V, names), _most_chosen(own.chosen_V, names)),
-        "lengths": _plot(plots.lengths(length_U), _histogram(length_U)),
         "lorenz": _plot(plots.lorenz(counts)),
         "exposures": _plot(plots.distributions(exposures, "exposure θ, logarithmic")),
         "items": _plot(plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth")),
@@ -72,22 +65,8 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
     }
 
 
-def _plot(drawing: Any, data: Table | None = None) -> Figure:
-    return Figure("", drawing, "", data=data)
-
-
-def _most_chosen(chosen_V: Ints, names: Sequence[str]) -> Table:
-    order = np.argsort(-chosen_V, kind="stable")[:_RANKED_ITEMS]
-    body = [[names[v], count(rank), count(chosen_V[v])] for rank, v in enumerate(order, 1)]
-    return Table(f"The {_RANKED_ITEMS} items with the most interactions", columns("item", "rank", "interactions"), body)
-
-
-def _histogram(length_U: Ints) -> Table:
-    edges = plots.length_bins(length_U)
-    users, _ = np.histogram(length_U, edges)
-    body = [[count(a), count(b - 1), count(n)] for a, b, n in zip(edges[:-1], edges[1:], users, strict=True)]
-    heads = [Column(title, True) for title in ("from", "to", "users")]
-    return Table("Users by the length of their history", heads, body, sortable=False)
+def _plot(drawing: Any) -> Figure:
+    return Figure("", drawing, "")
 
 
 def _top_items(own: WorldLog) -> list[tuple[str, int, int, float, float]]:
@@ -176,9 +155,9 @@ class Demo(Study):
             "gaps": {arm: results.gap_closed(arm, HEADLINE) for arm in results.trained},
             "sampled": results.protocol("uniform"),
             "trial": trial,
-            "weighting": weight_means(by_arm(answer)),
+            "weighting": weight_means(answer.by_arm()),
             "median_weights": {arm: float(np.median(weights)) for arm, weights in self._event_weights(answer).items()},
-            "warnings": weight_warnings(by_arm(answer)),
+            "warnings": weight_warnings(answer.by_arm()),
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
@@ -192,8 +171,8 @@ class Demo(Study):
             "held_out": means_figure(results, HELD_OUT, both),
             "sampled": means_figure(results, sampled, [sampled]),
             "relevance": means_figure(results, RELEVANCE, [RELEVANCE], "mean relevance γ of the top 10"),
-            "weights_figure": Figure("", drawing, ""),
-            "learning": learning_figure(by_arm(answer), "the demo", "learning"),
+            "weights_figure": _plot(drawing),
+            "learning": learning_figure(answer.by_arm(), "the demo", "learning"),
             **log_figures(world_log(self, 0)),
         }
 
@@ -217,14 +196,9 @@ def trial_context(study: Demo, replicate: int) -> TrialContext:
     return TrialContext.of(own.world, own.log, study.recipe(replicate), negatives=study.negatives)
 
 
-def by_arm(answer: Answer) -> dict[str, list[Mapping[str, Any]]]:
-    """The records of the trained arms, the first replicate first."""
-    return {arm: answer.where(estimator=arm) for arm in answer.results.trained}
-
-
 def weights_by_arm(answer: Answer) -> dict[str, Any]:
     """The diagnostics of the weights in the first replicate."""
-    every = {arm: records[0]["weights"] for arm, records in by_arm(answer).items()}
+    every = {arm: records[0]["weights"] for arm, records in answer.by_arm().items()}
     return {arm: weights for arm, weights in every.items() if weights is not None}
 
 

@@ -198,6 +198,10 @@ class Answer:
         """The records of the measured cells at a place, such as severity=1.0, estimator="itps"."""
         return [self.records[cell.key] for cell in self.cells if at.items() <= cell.at.items()]
 
+    def by_arm(self, arms: Iterable[str] | None = None, **at: Any) -> dict[str, Sequence[Mapping[str, Any]]]:
+        """The records at a place, of the trained arms or those that are named."""
+        return {arm: self.where(estimator=arm, **at) for arm in (self.results.trained if arms is None else arms)}
+
 
 def run(
     study: Study,
@@ -352,33 +356,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def markdown(table: Table) -> list[str]:
     """A table under its caption."""
-    texts = [[column.title for column in table.columns], *_text(table)]
+    texts = [[column.title for column in table.columns], *table.texts]
     escaped = [[text.strip().replace("*", "\\*").replace("|", "\\|") for text in row] for row in texts]
     rows = [f"| {' | '.join(row)} |" for row in escaped]
     return [f"## {table.caption}", "", rows[0], "|" + "---|" * len(table.columns), *rows[1:], "", table.foot, ""]
-
-
-def _text(table: Table) -> list[list[str]]:
-    return [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
-
-
-def print_report(report: Report, folder: Path | None = None) -> None:
-    """Tables, then what they say, then where the page is. What is not a terminal is as wide as it needs to be."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-
-    console = Console(highlight=False)
-    wide = console if console.is_terminal else Console(width=160, highlight=False)  # in a file nothing is cut off
-    for table in report.tables:
-        grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for column in table.columns:
-            grid.add_column(column.title, justify="right" if column.numeric else "left", no_wrap=True)
-        for row in _text(table):
-            grid.add_row(*row)
-        console.print(table.caption)
-        wide.print(grid)
-        console.print(f"{table.foot}\n")
-    for paragraph in report.paragraphs:
-        console.print(f"{paragraph}\n")
-    if folder is not None:
-        console.print(f"open {folder / 'index.html'}", soft_wrap=True)

@@ -108,19 +108,14 @@ class RQ4(Study):
 
     def recipe(self, arm: str, replicate: int) -> Recipe:
         """How an arm is trained in a replicate: with popularity, unless its name or a setting names a propensity."""
-        variant, seed = arms.Variant.of(arm), self.replicate_seed(replicate)
-        name, needs = variant.estimator, estimator(variant.estimator).needs
-        said, exposure = arms.changes_of(name, self.changes), dict[str, Any]()
-        if needs in ("static", "temporal"):
-            exposure = arms.propensity_settings(variant.propensity or arms.POPULARITY, needs, seed)
-        authors = tuned(self.tuned_for, name, self.preset)
+        variant = arms.Variant.of(arm)
+        authors = tuned(self.tuned_for, variant.estimator, self.preset)
         if variant.propensity not in (None, arms.POPULARITY):
             authors.pop("estimator.exponent", None)  # it is for popularity
-        changes = {**_ALWAYS, **authors, **arms.estimator_seed(name, seed)}
-        changes |= exposure | said if variant.propensity is None else said | exposure
-        changes |= variant.settings | {"training.seed": seed, "estimator.name": name}
+        own = arms.settings(arm, self.changes, self.replicate_seed(replicate), arms.POPULARITY)
+        changes = {**_ALWAYS, **authors, **own}
         shared = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
-        return shared.changed({"estimator.name": name}).changed(changes)
+        return shared.changed({"estimator.name": variant.estimator}).changed(changes)
 
     def replicate_seed(self, replicate: int) -> int:
         """Of all that is random in a replicate: initial weights, batches, masks, negatives; the same for all arms."""
@@ -181,7 +176,7 @@ class RQ4(Study):
             "verdict": [each.as_json() for each in self.published(answer).compare(results)],
             "flips": [pair.as_json() for pair in rq4_report.pairs(results, self.headline)],
             "control": [{name: c[name] for name in ("strength", "strengths", "along")} for c in self._controls(answer)],
-            "weights": {arm: [r["weights"] for r in records] for arm, records in self._trained(answer).items()},
+            "weights": {arm: [r["weights"] for r in records] for arm, records in answer.by_arm(self.recipes).items()},
         }
 
     def published(self, answer: Answer) -> Published:
@@ -190,18 +185,13 @@ class RQ4(Study):
     def _controls(self, answer: Answer) -> Records:
         return [record[CONTROL] for record in answer.where(estimator=BASE)]
 
-    def _trained(self, answer: Answer) -> dict[str, Records]:
-        return {arm: answer.where(estimator=arm) for arm in self.recipes}
-
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        results, trained = answer.results, self._trained(answer)
-        every = rq4_report.pairs(results, self.headline)
+        results, trained = answer.results, answer.by_arm(self.recipes)
         return {
             "measure": self.headline,
             "published": self.published(answer),
             "compared": self.published(answer).compare(results),
-            "pairs": every,
-            "doubted": rq4_report.doubted(results, every, self.headline),
+            "pairs": rq4_report.pairs(results, self.headline),
             "chosen": {name: [c["strength"][name] for c in self._controls(answer)] for name in self.protocols},
             "written": {arm: tables.ess_share(records, "as_written") for arm, records in trained.items()},
             "trained": trained,
@@ -223,8 +213,8 @@ class RQ4(Study):
         dots = [tables.dots_figure(results, measure, published) for measure in published.under(self.popular)]
         return {
             "beside": Figures(dots),
-            "along": rq4_report.control_figure(self._controls(answer), self.strengths, self.protocols),
-            "learning": Figures([tables.learning_figure(self._trained(answer), "each epoch", "learning")]),
+            "along": rq4_report.control_figure(self._controls(answer), self.protocols),
+            "learning": Figures([tables.learning_figure(answer.by_arm(self.recipes), "each epoch", "learning")]),
         }
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:

@@ -20,9 +20,18 @@ from unveil.propensity.popularity import Popularity
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.names import against
 from unveil.report.page import Figure
-from unveil.report.plots import Line, Scale, lines
-from unveil.studies.results import BASE, STANDARD, Estimate, Measure, Results, corrected, paired_json, verdict
-from unveil.studies.tables import Records
+from unveil.studies.results import (
+    BASE,
+    STANDARD,
+    Estimate,
+    Measure,
+    Results,
+    corrected,
+    frame_of,
+    paired_json,
+    verdict,
+)
+from unveil.studies.tables import Records, along_figure
 from unveil.studies.trial import Arm, TrialContext, list_metrics, ranks
 from unveil.training.fit import propensity_name
 from unveil.training.recipe import Recipe
@@ -103,17 +112,6 @@ def pairs(results: Results, measure: Measure) -> list[Pair]:
     return [Pair(*pair, {each.protocol: next(tests) for each in under}) for pair in every]
 
 
-def doubted(results: Results, every: Sequence[Pair], measure: Measure) -> list[tuple[str, str]]:
-    """Arm and protocol: significant where only each arm is tested against naive, and not among all tests of pairs."""
-    alone = {name: results.against(measure._replace(protocol=name)) for name in results.protocols}
-    return [
-        (pair.one, against(name))
-        for name, tests in alone.items()
-        for pair in every
-        if pair.other == BASE and pair.verdicts[name] == "level" and verdict(tests[pair.one]) != "level"
-    ]
-
-
 def control_record(trial: TrialContext, naive: Arm, strengths: Sequence[float], headline: str) -> dict[str, Any]:
     """Ranks under each protocol with the λ that is best there on the validation cases, and the headline's lists."""
     count_V, validation = torch.from_numpy(trial.split.train.count_V), trial.validation
@@ -137,20 +135,16 @@ def best_strengths(strengths: Sequence[float], along: Mapping[str, Sequence[floa
     return {name: strengths[int(np.argmax(values))] for name, values in along.items()}
 
 
-def control_figure(controls: Records, strengths: Sequence[float], protocols: Sequence[str]) -> Figure:
-    """Each ranking's validation NDCG@10 along λ as a multiple of the naive model's: mean and range over replicates."""
-    drawn = {}
-    for place, protocol in enumerate(protocols):
-        ratio_RS = np.array([np.array(c["along"][protocol]) / (c["along"][protocol][0] or 1) for c in controls])
-        mean, low, high = (values.tolist() for values in (ratio_RS.mean(0), ratio_RS.min(0), ratio_RS.max(0)))
-        titles = [f"{against(protocol)}, λ = {s:g}: {value:.2f}" for s, value in zip(strengths, mean, strict=True)]
-        drawn[against(protocol)] = Line(list(strengths), mean, titles, place, low, high)
-    said = "; ".join(f"{name} {', '.join(f'{value:.2f}' for value in line.y)}" for name, line in drawn.items())
-    return Figure(
-        "",
-        lines(drawn, ("strength λ", "× naive"), "control", Scale(bottom=None)),
-        f"Validation NDCG@10 at λ = {', '.join(f'{each:g}' for each in strengths)}: {said}.",
-    )
+def control_figure(controls: Records, protocols: Sequence[str]) -> Figure:
+    """Each ranking's validation NDCG@10 along λ, as a multiple of the naive model's."""
+    rows = [
+        {"λ": strength, "estimator": against(name), "replicate": r, "metric": "NDCG@10", "value": v / (values[0] or 1)}
+        for r, control in enumerate(controls)
+        for name in protocols
+        for values in [control["along"][name]]
+        for strength, v in zip(control["strengths"], values, strict=True)
+    ]
+    return along_figure(Results.of(frame_of(rows)), "λ", Measure("", "", "NDCG@10"), title="× naive", slug="control")
 
 
 def proxies(recipes: Mapping[str, Recipe]) -> dict[str, Any]:

@@ -37,7 +37,6 @@ from unveil.studies.results import BASELINES, TRUE, Measure, Results
 from unveil.studies.tables import Records
 from unveil.studies.trial import TrialContext, rank_rows, record
 from unveil.training.recipe import Recipe, network_in
-from unveil.wording import quantity
 
 BUILTIN = "builtin"
 #: What the paper leaves out of a log with ratings: rare items, then short users.
@@ -118,17 +117,13 @@ class SemiSynthetic(Study):
 
     def recipe(self, arm: str, seed: int) -> Recipe:
         """That of naive for baselines, unused; another network keeps of the preset what it has as well."""
-        variant = Variant.of("naive" if arm in BASELINES else arm)
-        name, given = variant.estimator, variant.propensity or self.propensity
-        needs = estimator(name).needs
-        changes = arms.estimator_seed(name, seed) | arms.changes_of(name, self.changes) | {"training.seed": seed}
+        arm = "naive" if arm in BASELINES else arm
+        changes = arms.settings(arm, self.changes, seed, self.propensity)
+        name, given = changes["estimator.name"], Variant.of(arm).propensity or self.propensity
         if self.clip is not None and "clip" in ESTIMATORS.options(name):
-            changes["estimator.clip"] = self.clip
-        if needs in ("static", "temporal"):
-            changes |= arms.propensity_settings(given, needs, seed)
-            if changes["propensity.name"] in RECORDED:
-                changes["propensity.rate"] = self.impressions
-        changes |= variant.settings
+            changes.setdefault("estimator.clip", self.clip)
+        if changes.get("propensity.name") in RECORDED:
+            changes.setdefault("propensity.rate", self.impressions)
         preset = self.training.settings(name, network_in(changes))
         if given.partition(":")[0] not in _TRUE_SCALE:
             preset.pop("estimator.clip", None)  # it is on the scale of true propensities
@@ -179,7 +174,6 @@ class SemiSynthetic(Study):
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         """Worlds, then cells. A world whose folder is gone is made again, where cells are left to do."""
-        work.say(self.announcement())
         cells = list(self.cells())
         worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in range(self.worlds)]
         for number in range(self.worlds):
@@ -261,19 +255,10 @@ class SemiSynthetic(Study):
         return {"learning": Figures([tables.learning_figure(r, f"severity {p:g}", f"learning-{p:g}") for p, r in each])}
 
     def _trained(self, answer: Answer) -> dict[float, dict[str, Records]]:
-        trained = answer.results.trained
-        return {p: {arm: answer.where(estimator=arm, severity=p) for arm in trained} for p in self.severities}
+        return {p: answer.by_arm(severity=p) for p in self.severities}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         return csv_rows(answer.results, self.preset)
-
-    def announcement(self) -> str:
-        total = len(self.recipes) * len(self.severities) * self.worlds * self.replicates
-        return (
-            f"{quantity(total, 'training')} in all: {', '.join(self.recipes)}, each at "
-            f"{quantity(len(self.severities), 'severity', 'severities')}, in {quantity(self.worlds, 'world')}, "
-            f"{quantity(self.replicates, 'replicate')} of each."
-        )
 
 
 def is_world(data: str | Path) -> bool:

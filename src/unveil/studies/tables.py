@@ -76,10 +76,10 @@ def dot(arm: str, found: Estimate, digits: int = 3, paper: float | None = None) 
     return Dot(named(arm), found.mean, low, high, COLOURS.get(arm), f"{named(arm)}: {estimate(found, digits)}", paper)
 
 
-def dots_figure(results: Results, measure: Measure, published: Published) -> Figure:
+def dots_figure(results: Results, measure: Measure, published: Published | None = None) -> Figure:
     """One measure of all trained arms, the paper's figure beside each."""
     found = {arm: results.estimate(arm, measure) for arm in results.trained}
-    dots = [dot(arm, each, 4, published.figure(arm, measure)) for arm, each in found.items()]
+    dots = [dot(arm, each, 4, published.figure(arm, measure) if published else None) for arm, each in found.items()]
     diamonds = " Diamond: the paper." if any(dot.paper is not None for dot in dots) else ""
     slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
     return Figure(

@@ -18,18 +18,15 @@ from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError
-from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.labelled import LabelledTest, blocks, check_metric
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
 from unveil.report.page import Figures
 from unveil.runs.labelled import read_test, similarity
 from unveil.studies import arms, tables
-from unveil.studies.arms import Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study
-from unveil.studies.paper import Published
 from unveil.studies.results import BASE, Measure, Results, verdict
-from unveil.studies.trial import TrainingShare
+from unveil.studies.trial import TrainingShare, resolved
 from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
 from unveil.wording import quantity
@@ -48,6 +45,7 @@ _CONTROLS = (-1.0, 0.5, 1.0, 4.0)
 #: Arms that are calibrated too.
 _CALIBRATED = (BASE, "wmf-distilled")
 _WHOLE_HISTORY = 10**6
+Data = tuple[Interactions, Sequences, LabelledTest]
 
 
 class ByUser(Results):
@@ -106,18 +104,19 @@ class Unbiased(Study):
 
     def open_data(self) -> Source:
         """The log and the test, read before any training."""
-        log, whole = read_log(self.log, self.min_rating)
-        test = self.read_test(log, whole)
-        own, other = self.halves(test, log)
-        if not len(own) or not len(other):
-            raise UnveilError("too few users for two halves", where=self.test, found=len(own) + len(other))
-        about = f"{log}; test {quantity(len(own), 'user')} for slices and {quantity(len(other), 'user')} to report"
-        return Source("", log.fingerprint() + test.fingerprint, about)
+        log, _, test = data_of(self)
+        own, other = map(len, self.halves(test, log))
+        if min(own, other) < 2:
+            raise UnveilError("too few users for two halves", where=self.test or self.log, found=own + other)
+        about = f"{log}; test: {quantity(own, 'user')} in half A, to learn or choose by, and {other:,} in half B"
+        return Source(self.log, log.fingerprint() + test.fingerprint, about)
 
-    def read_test(self, log: Interactions, whole: Sequences) -> LabelledTest:
-        """Without the rows of what users have in their histories."""
+    def read(self) -> Data:
+        """The log, its histories, and the test without the rows of what users have in them."""
+        log = Filters(self.min_rating)(Interactions.read(self.log))
+        whole = Sequences.of(log)
         how: Any = {"candidates": self.candidates, "seen": "skip", "min_rating": self.min_rating}
-        return read_test(self.test, log.users, log.items, whole, **how)
+        return log, whole, read_test(self.test, log.users, log.items, whole, **how)
 
     def halves(self, test: LabelledTest, log: Interactions) -> tuple[NDArray[Any], NDArray[Any]]:
         """Users of half A, who give slices, and of half B, who are reported: by the first byte of SHA-256 of the id."""
@@ -138,34 +137,29 @@ class Unbiased(Study):
 
     def recipe(self, arm: str, replicate: int) -> Recipe:
         """How an arm is trained: with popularity, unless its name or a setting names a propensity."""
-        estimator = BASE if arm in _NETWORKS else arm
-        variant = Variant.of(estimator)
         seed = int(np.random.SeedSequence([self.seed, replicate]).generate_state(1)[0])
-        exposure, needs = dict[str, Any](), ESTIMATORS[variant.estimator].needs
-        if needs in ("static", "temporal"):
-            exposure = arms.propensity_settings(variant.propensity or arms.POPULARITY, needs, seed)
-        said = arms.changes_of(variant.estimator, self.changes)
-        changes = {"training.threads": 1, **arms.estimator_seed(variant.estimator, seed), **exposure, **said}
-        changes |= variant.settings | {"training.seed": seed, "estimator.name": variant.estimator}
+        own = arms.settings(BASE if arm in _NETWORKS else arm, self.changes, seed, arms.POPULARITY)
         network = _NETWORKS.get(arm, "sasrec")
-        return Recipe.preset(self.preset, network).changed({"model.name": network}).changed(changes)
+        return Recipe.preset(self.preset, network).changed({"model.name": network, "training.threads": 1}).changed(own)
+
+    def fitted(self, cell: Cell, context: Context) -> tuple[Any, int]:
+        """What scores items for an arm, a baseline or a network, and how much of a history it reads."""
+        arm, (log, whole, _) = cell.at["estimator"], data_of(self)
+        if arm in BASELINES:
+            return BASELINES[arm](whole), _WHOLE_HISTORY
+        recipe, split = self.recipe(arm, cell.at["replicate"]), leave_one_out(whole)
+        trainer = prepare(split.train, resolved(recipe, split.train, log), log=log)
+        trainer.fit(validation_of(split, recipe), watch=TrainingShare(context.on_progress))
+        return trainer.model, recipe.model.length
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Fit an arm, and evaluate it on half B: as it is, with controls, and calibrated on slices of half A."""
-        arm, replicate = cell.at["estimator"], cell.at["replicate"]
-        log, whole = read_log(self.log, self.min_rating)
-        if arm in BASELINES:
-            scorer, length = BASELINES[arm](whole), _WHOLE_HISTORY
-        else:
-            recipe, split = self.recipe(arm, replicate), leave_one_out(whole)
-            trainer = prepare(split.train, recipe, log=log)
-            trainer.fit(validation_of(split, recipe), watch=TrainingShare(context.on_progress))
-            scorer, length = trainer.model, recipe.model.length
-        test = self.read_test(log, whole)
+        arm, (log, whole, test) = cell.at["estimator"], data_of(self)
+        scorer, length = self.fitted(cell, context)
         vector_VD = similarity(log, log.items, whole) if arm in _CALIBRATED else None
         part = Slice.of(list(blocks(scorer, whole, test, length)), item_features(whole), vector_VD)
         own, other = (np.isin(part.user_T, half) for half in self.halves(test, log))
-        reported, rng = part.some(other), np.random.default_rng([self.seed, replicate])
+        reported, rng = part.some(other), np.random.default_rng([self.seed, cell.at["replicate"]])
         found, recipes = {arm: self._measured(reported)}, dict[str, str]()
         if arm == BASE:
             for beta in _CONTROLS:
@@ -213,7 +207,7 @@ class Unbiased(Study):
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """The headline of every arm."""
-        return {"means": Figures([tables.dots_figure(answer.results, self.headline, Published.real(None))])}
+        return {"means": Figures([tables.dots_figure(answer.results, self.headline)])}
 
 
 def settings_of(name: str, folder: Path | None) -> dict[str, Any]:
@@ -229,7 +223,6 @@ def settings_of(name: str, folder: Path | None) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def read_log(path: str, min_rating: float | None = None) -> tuple[Interactions, Sequences]:
+def data_of(study: Unbiased) -> Data:
     """Read once in a process."""
-    log = Filters(min_rating)(Interactions.read(path))
-    return log, Sequences.of(log)
+    return study.read()

@@ -1,19 +1,16 @@
-"""Data-parallel training over torch.distributed: by torchrun or another launcher, or by workers started here.
+"""Data-parallel training over torch.distributed, by processes that torchrun or another launcher starts.
 
 Shapes: B rows, L columns, M slots.
 """
 
 import json
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
 import torch
@@ -24,27 +21,22 @@ from safetensors.torch import save as as_bytes
 from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
-from torch.multiprocessing.spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, start_processes
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from unveil.data.batches import Batch
 from unveil.errors import UnveilError
-from unveil.processes import ignoring_interrupts
 from unveil.training.checkpoint import Checkpoint, differences
 from unveil.training.device import pick_device
-from unveil.wording import exit_reason
 
 BUCKET = 2**22  # numbers sent at once, 16 MiB; a larger gradient is sent by itself, without a copy
 TO_JOIN, TO_TAKE_PART = timedelta(minutes=5), timedelta(minutes=30)  # how long workers wait for one another
 _LOOK_UP = timedelta(seconds=0.5)  # between two checks for signals while waiting
-#: Seconds between two reads of the store, until a dead worker is found dead, and until workers have ended themselves.
-_PAUSE, _TO_DIE, _TO_END = 0.02, 3.0, 10.0
+_PAUSE = 0.02  # seconds between two reads of the store
 _CPU, _FAILURE = torch.device("cpu"), "failure"
 _NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RESTART_COUNT")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 Value = TypeVar("Value")  # what JSON can hold
-Task = TypeVar("Task")
 
 
 class WorkerLostError(UnveilError):
@@ -218,79 +210,22 @@ class Place:
         return cls(rank, size, "env://", local, attempt)
 
 
-@dataclass(frozen=True, eq=False)
-class Workers:
-    """The workers that this process started, ranks 1, 2, …; without a context, a launcher's: nothing is known."""
-
-    context: ProcessContext | None = None
-
-    def failure(self) -> str | None:
-        """Which worker died first by itself, and how; None if none is known to have."""
-        if self.context is None:
-            return None
-        try:
-            self.context.join(timeout=0)
-        except ProcessExitedException as error:
-            code = self.context.processes[error.error_index].exitcode
-            size = len(self.context.processes) + 1
-            return f"worker {error.error_index + 2} of {size} died ({exit_reason(code)})"
-        except ProcessRaisedException as error:
-            return f"worker {error.error_index + 2} failed: {str(error).strip().splitlines()[-1]}"
-        return None
-
-    def kill(self) -> None:
-        """Kill the workers, which hold no state; a launcher's notice by themselves."""
-        processes = self.context.processes if self.context else []
-        for process in processes:
-            process.kill()
-        for process in processes:
-            process.join(_TO_DIE)
-
-
 @contextmanager
-def local_workers(size: int, work: Callable[[Task, Place], object], task: Task) -> Iterator[tuple[Place, Workers]]:
-    """Start `size` − 1 processes that call `work(task, place)`; gives the leader's own place."""
-    with TemporaryDirectory(prefix="unveil-") as folder:
-        address = (Path(folder) / "store").as_uri()
-        how: Any = {"join": False, "daemon": True, "start_method": "spawn"}  # a fork would copy locks, not threads
-        with ignoring_interrupts():
-            context = start_processes(_work, (work, task, size, address), size - 1, **how)  # type: ignore[no-untyped-call]
-        workers = Workers(context)
-        try:
-            yield Place(0, size, address), workers
-            context.join(timeout=_TO_END)
-        finally:
-            workers.kill()
-
-
-def _work(index: int, work: Callable[[Any, Place], object], task: Any, size: int, address: str) -> None:
-    """Torch interrupts this process when its parent ends. A lost group is a consequence, not a cause."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    try:
-        work(task, Place(index + 1, size, address, index + 1))
-    except WorkerLostError:
-        return
-
-
-@contextmanager
-def joined(place: Place, device: str = "auto", workers: Workers | None = None) -> Iterator[ProcessGroup]:
+def joined(place: Place, device: str = "auto") -> Iterator[ProcessGroup]:
     """The process group. The leader reports the error of any worker, which leaves a message: `WorkerLostError`."""
     if place.size == 1:
         yield SINGLE
         return
-    workers, home = workers or Workers(), _device(device, place)
-    store = _store(place)
-    _wait_for_all(store, place, workers)
+    home, store = _device(device, place), _store(place)
+    _wait_for_all(store, place)
     backend = "nccl" if home.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=TO_TAKE_PART)
     try:
-        yield ProcessGroup(place.rank, place.size, home, partial(_lost, store=store, workers=workers))
-    except BaseException as error:
-        if place.rank and isinstance(error, UnveilError) and not isinstance(error, WorkerLostError):
+        yield ProcessGroup(place.rank, place.size, home, partial(_lost, store=store))
+    except UnveilError as error:
+        if place.rank and not isinstance(error, WorkerLostError):
             store.set(_FAILURE, f"worker {place.rank + 1}: {error}")
             raise WorkerLostError(str(error)) from error
-        workers.kill()  # what is still being sent to them must come to an end before the group can
         raise
     finally:
         dist.destroy_process_group()
@@ -320,30 +255,22 @@ def _store(place: Place) -> Store:
         raise UnveilError(problem, where=place.address, hint=hint) from error
 
 
-def _wait_for_all(store: Store, place: Place, workers: Workers) -> None:
-    """In small steps, for signals and the death of a worker; at most `TO_JOIN`."""
+def _wait_for_all(store: Store, place: Place) -> None:
+    """In small steps, for signals; at most `TO_JOIN`."""
     store.set(f"joined/{place.rank}", "")
     until = time.monotonic() + TO_JOIN.total_seconds()
     while not store.check([f"joined/{rank}" for rank in range(place.size)]):
-        if found := workers.failure():
-            raise WorkerLostError(found)
         if time.monotonic() > until:
             raise WorkerLostError(f"not all of the {place.size} workers joined within {TO_JOIN.seconds // 60} minutes")
         time.sleep(_PAUSE)
 
 
-def _lost(error: Exception, store: Store, workers: Workers) -> WorkerLostError:
-    """Why a worker no longer answers: its own message, else how it died, else torch's error."""
-    until = time.monotonic() + (_TO_DIE if workers.context else 0.0)
-    while True:
-        with suppress(RuntimeError):  # the store ended with the leader
-            if store.check([_FAILURE]):
-                return WorkerLostError(store.get(_FAILURE).decode())
-        if found := workers.failure():
-            return WorkerLostError(found)
-        if time.monotonic() >= until:
-            return WorkerLostError("a worker was lost", found=_first_line(error))
-        time.sleep(_PAUSE)
+def _lost(error: Exception, store: Store) -> WorkerLostError:
+    """Why a worker no longer answers: its own message, else torch's error."""
+    with suppress(RuntimeError):  # the store ended with the leader
+        if store.check([_FAILURE]):
+            return WorkerLostError(store.get(_FAILURE).decode())
+    return WorkerLostError("a worker was lost", found=_first_line(error))
 
 
 def _first_line(error: Exception) -> str:

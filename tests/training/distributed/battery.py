@@ -20,7 +20,7 @@ from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.runs.config import Experiment
 from unveil.runs.train import follow, run
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import Place, ProcessGroup, Workers, joined
+from unveil.training.distributed import Place, ProcessGroup, joined
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, Tally, Trainer
 
@@ -36,9 +36,9 @@ class Order:
     own: tuple[Experiment, Experiment]
 
 
-def work(order: Order, place: Place, workers: Workers | None = None) -> None:
+def work(order: Order, place: Place) -> None:
     """The life of each of the two."""
-    with joined(place, "cpu", workers) as group:
+    with joined(place, "cpu") as group:
         tensors, state = dict[str, Tensor](), dict[str, Any]()
         for task in (_words, _sums, _steps, _trainings, _judgement):
             task(group, order, tensors, state)

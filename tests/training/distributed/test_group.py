@@ -16,13 +16,15 @@ from tests.run_folders import content, experiment_on, write_log
 from tests.training.cyclic import MODEL, TRAINING
 from tests.training.distributed import battery
 from tests.training.distributed.battery import STILL, Order
+from tests.training.distributed.started import followers
 from tests.training.distributed.uneven import weights
 from tests.training.test_resume import BATCHES, Interrupt
 from unveil.evaluation.result import Evaluation
-from unveil.runs.train import run, run_workers
+from unveil.runs.config import Experiment
+from unveil.runs.train import run, run_rank
 from unveil.runs.workers import cores
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import SINGLE, WorkerLostError, local_workers, part_of
+from unveil.training.distributed import SINGLE, Place, WorkerLostError, part_of
 from unveil.training.progress import Silent
 from unveil.training.trainer import Keep, Stopped
 
@@ -51,8 +53,8 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Together:
     logs = [write_log(folder / f"{seed}.csv", seed) for seed in (0, 1)]
     mine, other = (experiment_on(log, EXPERIMENT) for log in logs)
     order = Order(folder, mine, (mine, other))
-    with local_workers(2, battery.work, order) as (place, started):
-        battery.work(order, place, started)
+    with followers(2, battery.work, order) as place:
+        battery.work(order, place)
     return Together(order, *(Checkpoint.load(folder / f"{rank}.safetensors") for rank in (0, 1)))
 
 
@@ -185,14 +187,17 @@ class KillAt(Silent):
             self.killed = time.monotonic()
 
 
+def rank_of_run(experiment: Experiment, place: Place) -> None:
+    assert run_rank(experiment, Path(), place) is None
+
+
 @pytest.mark.skipif(cores() < 2, reason="needs two cores")
 def test_a_worker_that_is_killed_ends_the_run_in_seconds_and_one_process_goes_on(alone: Path, tmp_path: Path) -> None:
     experiment = experiment_on(write_log(tmp_path / "log.csv"), EXPERIMENT)
-    watch, said = KillAt(8), list[str]()
-    with pytest.raises(WorkerLostError, match=r"worker 2 of 2 died \(killed, most likely for want of memory\)"):
-        run_workers(experiment, tmp_path / "run", 2, watch=watch, tell=said.append)
+    watch = KillAt(8)
+    with pytest.raises(WorkerLostError, match="a worker was lost"), followers(2, rank_of_run, experiment) as place:
+        run_rank(experiment, tmp_path / "run", place, watch=watch, tell=lambda _: None)
     assert time.monotonic() - watch.killed < 20
-    assert said[0] == "workers    2, 1 thread each"
     assert not active_children()
     kept = Checkpoint.load(tmp_path / "run" / "checkpoint.safetensors")
     assert len(kept.state["epochs"]) == 2

@@ -1,20 +1,19 @@
 """Where workers meet: who is waited for, and who is not."""
 
+from datetime import timedelta
+
 import pytest
 from torch._C._distributed_c10d import HashStore
 
 from unveil.errors import UnveilError
-from unveil.training.distributed import SINGLE, Place, WorkerLostError, Workers, _wait_for_all, joined
+from unveil.training import distributed
+from unveil.training.distributed import SINGLE, Place, WorkerLostError, joined
 
 
-class Doomed(Workers):
-    def failure(self) -> str | None:
-        return "worker 2 of 2 died"
-
-
-def test_a_worker_that_dies_before_it_joins_is_not_waited_for() -> None:
-    with pytest.raises(WorkerLostError, match="worker 2 of 2 died"):
-        _wait_for_all(HashStore(), Place(0, 2, "nowhere"), Doomed())
+def test_who_does_not_join_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "TO_JOIN", timedelta(0))
+    with pytest.raises(WorkerLostError, match="not all of the 2 workers joined within 0 minutes"):
+        distributed._wait_for_all(HashStore(), Place(0, 2, "nowhere"))
 
 
 def test_one_alone_joins_nobody() -> None:
