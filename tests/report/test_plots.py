@@ -19,7 +19,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 DRAWN: dict[str, Callable[[], Drawing]] = {
     "popularity": lambda: plots.popularity(COUNT, NAMES),
-    "lorenz": lambda: plots.lorenz({"taken": COUNT, "liked": COUNT[::-1]}),
+    "lorenz": lambda: (
+        charts.lorenz_figure({"a": np.array([0, 0.2, 1]), "b": np.array([0, 0.4, 1])}, "all", "lorenz").drawing
+    ),
     "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
     "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y"), "scatter"),
     "bars": lambda: charts.bars({"a": 0.4, "b": 0.0}, ["first", "second"], "share", "bars"),
@@ -81,11 +83,11 @@ def test_points_without_a_value_are_left_out_and_the_name_stands_at_the_last_tha
     stopped = {"early": np.array([0.1, 0.2, np.nan]), "late": np.array([0.1, 0.3, 0.4]), "never": np.full(3, np.nan)}
     drawing = charts.curves(np.arange(1, 4), stopped, [0, 1, 2], "y", "curves").drawing
     assert titles(drawing) == [
-        "early, epoch 1: 0.100",
-        "early, epoch 2: 0.200",
-        "late, epoch 1: 0.100",
-        "late, epoch 2: 0.300",
-        "late, epoch 3: 0.400",
+        "early, epoch 1: 0.1000",
+        "early, epoch 2: 0.2000",
+        "late, epoch 1: 0.1000",
+        "late, epoch 2: 0.3000",
+        "late, epoch 3: 0.4000",
     ]
     assert "early</text>" in drawing.svg
     assert "never" not in drawing.svg

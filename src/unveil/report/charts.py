@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 
 from unveil.report.page import Column, Table, count, number
 from unveil.report.page import Figure as PlotFigure
-from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, percent_ticks, plain_numbers, write_beside
+from unveil.report.plots import (
+    Line,
+    Scale,
+    apart,
+    canvas,
+    colour_of,
+    line_figure,
+    percent_ticks,
+    plain_numbers,
+    write_beside,
+)
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, PAPER, Drawing, themed
 
 if TYPE_CHECKING:
@@ -159,16 +169,23 @@ def curves(
     slug: str,
     x: str = "epoch",
 ) -> PlotFigure:
-    """One line for each name along the epochs, or what else `x` is, named at its end; with all numbers in a table."""
-    at = at_E.tolist()
-    drawn = {
-        label: Line(at, value_E.tolist(), [f"{label}, {x} {e}: {v:.3f}" for e, v in zip(at, value_E, strict=True)], c)
-        for (label, value_E), c in zip(value.items(), colours, strict=True)
-    }
+    """One line for each name along the epochs, or what else `x` is; with all numbers in a table."""
+    at, named = at_E.tolist(), zip(value.items(), colours, strict=True)
+    drawn = {label: Line(at, value_E.tolist(), colour) for (label, value_E), colour in named}
     each = zip(at, *value.values(), strict=True)
     rows = [[count(e), *("–" if np.isnan(v) else number(v, 3) for v in row)] for e, *row in each]
     data = Table(f"{y[0].upper()}{y[1:]} by {x}", [Column(name, True) for name in (x, *value)], rows, sortable=False)
-    return PlotFigure("", lines(drawn, (x, y), slug, Scale(whole=True)), f"{y} of {', '.join(value)}.", data=data)
+    return line_figure(drawn, (x, y), slug, Scale(whole=True), data)
+
+
+def lorenz_figure(held: Mapping[str, NDArray[Any]], whole: str, slug: str) -> PlotFigure:
+    """What even shares of the items hold of the whole, the least popular first; equality is the diagonal."""
+    drawn = {
+        name: Line(np.linspace(0, 1, len(held_L)).tolist(), held_L.tolist(), place)
+        for place, (name, held_L) in enumerate(held.items())
+    }
+    scale = Scale((True, True), top=1.0, diagonal=True)
+    return line_figure(drawn, ("share of the items, least first", f"share of {whole}"), slug, scale)
 
 
 def reliability_figure(

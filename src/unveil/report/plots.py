@@ -85,27 +85,6 @@ def popularity(count_V: NDArray[Any], names: Sequence[str]) -> Drawing:
         return on.drawing("popularity")
 
 
-def lorenz(counts: Mapping[str, NDArray[Any]]) -> Drawing:
-    """Cumulative share of the counts against share of the items, least first; equality is the diagonal."""
-    with canvas("share of the items, least first", "share of the whole") as on:
-        on.axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, dashes=(4, 3))
-        slope = float(np.degrees(np.arctan2(_SIZE[1] - 0.55, _SIZE[0] - 0.65)))
-        on.axes.text(0.46, 0.49, "all alike", color=MUTED, rotation=slope, ha="center", va="bottom", fontsize=9.5)
-        for place, (label, count_V) in enumerate(counts.items()):
-            share = np.concatenate([[0], np.cumsum(np.sort(count_V)) / count_V.sum()])
-            part, at = np.linspace(0, 1, len(share)), np.linspace(0, 1, 21)
-            on.axes.plot(part, share, color=COLOURS[place], linewidth=1.8)
-            held = np.interp(at, part, share)
-            titles = [f"{label}: the least {a:.0%} of the items hold {b:.1%}" for a, b in zip(at, held, strict=True)]
-            on.marks(at, held, titles, COLOURS[place], alpha=0.0)
-            height = 0.30 - 0.16 * place  # each name beside its curve, at a height of its own
-            where = float(np.interp(height, share, part)), height
-            write_beside(on.axes, label, where, (-5, 2), COLOURS[place], ha="right", va="bottom", fontsize=9.5)
-        on.axes.set(xlim=(0, 1), ylim=(0, 1))
-        percent_ticks(on.axes.xaxis, on.axes.yaxis)
-        return on.drawing("lorenz")
-
-
 def lengths(length_U: NDArray[Any]) -> Drawing:
     """How many users have a history of which length."""
     edges = length_bins(length_U)
@@ -202,14 +181,15 @@ _LONGEST = 19
 
 @dataclass(frozen=True)
 class Line:
-    """Points and what each says on hover, intervals or none; `colour` of the page's colours, None: muted and dashed."""
+    """Points, with intervals or none; `colour` of the page's colours, None: muted and dashed. `titles` is what each
+    says on hover, if more than its name and place."""
 
     x: Sequence[float]
     y: Sequence[float]
-    titles: Sequence[str]
     colour: int | None = 0
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
+    titles: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -229,10 +209,16 @@ def colour_of(place: int | None) -> str:
     return MUTED if place is None else COLOURS[place % len(COLOURS)]
 
 
-def lines(drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Scale | None = None) -> Drawing:
-    """One line for each name, named at its end. Points without a value are left out."""
-    scale = scale or Scale()
-    drawn = {name: known for name, line in drawn.items() if (known := _known(line)).x}
+def line_figure(
+    drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Scale | None = None, data: Table | None = None
+) -> PlotFigure:
+    """One line for each name, named at its end; points without a value are left out. The figure has no title; those who
+    cannot see it read up to five points of each line."""
+    scale, read = scale or Scale(), []
+    drawn = {name: known for name, line in drawn.items() if (known := _known(name, line, axes[0], scale)).x}
+    for name, line in drawn.items():
+        some = [line.titles[round(at)] for at in np.linspace(0, len(line.titles) - 1, min(5, len(line.titles)))]
+        read.append(f"{name}: {', '.join(some)}".removeprefix(": "))
     with canvas(*axes) as on:
         if scale.diagonal:
             end = max(value for line in drawn.values() for value in (*line.x, *line.y))
@@ -245,20 +231,7 @@ def lines(drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Sc
             on.marks(line.x, line.y, line.titles, colour)
         _scaled(on.axes, scale)
         _end_labels(on.axes, drawn)
-        return on.drawing(slug)
-
-
-def line_figure(
-    drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Scale | None = None, data: Table | None = None
-) -> PlotFigure:
-    """Lines as a figure without a title; those who cannot see it read up to five points of each line."""
-    titles = []
-    for name, line in drawn.items():
-        some = [line.titles[round(at)] for at in np.linspace(0, len(line.titles) - 1, min(5, len(line.titles)))]
-        titles.append(f"{name}: {', '.join(some)}".removeprefix(": "))
-    return PlotFigure(
-        "", lines(drawn, axes, slug, scale), f"{axes[1]} against {axes[0]}. {'; '.join(titles)}", data=data
-    )
+        return PlotFigure("", on.drawing(slug), f"{axes[1]} against {axes[0]}. {'; '.join(read)}", data=data)
 
 
 def apart(height: NDArray[np.float64], gap: float, floor: float = -np.inf) -> NDArray[np.float64]:
@@ -277,11 +250,18 @@ def apart(height: NDArray[np.float64], gap: float, floor: float = -np.inf) -> ND
     return spread
 
 
-def _known(line: Line) -> Line:
+def _known(name: str, line: Line, x: str, scale: Scale) -> Line:
+    """The points that have a value, and what each says on hover."""
+
+    def text(value: float, plain: str, is_share: bool) -> str:
+        return f"{100 * value:.3g}%" if is_share else format(value, plain)
+
+    of_x, of_y = scale.percent
     at = [place for place, value in enumerate(line.y) if np.isfinite(value)]
-    sides: dict[str, Any] = {name: getattr(line, name) for name in ("x", "y", "titles", "low", "high")}
+    sides: dict[str, Any] = {name: getattr(line, name) for name in ("x", "y", "low", "high")}
     kept: dict[str, Any] = {name: [side[n] for n in at] for name, side in sides.items() if side is not None}
-    return replace(line, **kept)
+    said = (f"{name}, {x} {text(line.x[n], 'g', of_x)}: {text(line.y[n], '.4f', of_y)}".removeprefix(", ") for n in at)
+    return replace(line, **kept, titles=[line.titles[n] for n in at] if line.titles else list(said))
 
 
 def _scaled(axes: "Axes", scale: Scale) -> None:

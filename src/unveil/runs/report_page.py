@@ -262,8 +262,8 @@ def _slice_lines(names: Sequence[str], of: str, group: Sequence[Slice]) -> Figur
     drawn = {}
     for place, run in enumerate(names):
         mean, low, high = zip(*(each.estimates[place] for each in group), strict=True)
-        hover = [f"{run}, {each.name}: {value:.3f}" for each, value in zip(group, mean, strict=True)]
-        drawn[run] = Line(list(ticks), mean, hover, place, low, high)
+        hover = [f"{run}, {each.name}: {value:.4f}" for each, value in zip(group, mean, strict=True)]
+        drawn[run] = Line(list(ticks), mean, place, low, high, hover)
     return line_figure(drawn, ("third of the cases", "NDCG@10"), f"by-{of.split()[0]}", Scale(ticks=ticks))
 
 
@@ -276,7 +276,7 @@ def _dial_figures(dials: Mapping[str, Sequence[Point]]) -> dict[str, Figure]:
         drawn = {}
         for place, (run, points) in enumerate(dials.items()):
             x, y = ([point[of] for point in points] for of in (figure, "ndcg"))
-            drawn[run] = Line(x, y, [said.format(run, **point) for point in points], place)
+            drawn[run] = Line(x, y, place, titles=[said.format(run, **point) for point in points])
         scale, data = Scale((figure == "coverage", False)), table if figure == "surprise" else None
         slug = f"dial-{figure}"
         found[slug] = line_figure(drawn, (name, f"NDCG@{TOP}, full ranking"), slug, scale, data)
@@ -289,18 +289,13 @@ def _curves(runs: Sequence[Run]) -> dict[str, Figure]:
         monitor, epochs = run.experiment.training.monitor, run.fitted.epochs
         values = {epoch.epoch: epoch.validation[monitor] for epoch in epochs if epoch.validation is not None}
         if values:
-            validation[run.name] = _curve(run.name, values, place, f"{monitor} ")
-        loss[run.name] = _curve(run.name, {epoch.epoch: epoch.loss for epoch in epochs}, place)
+            validation[run.name] = Line(list(values), list(values.values()), place)
+        loss[run.name] = Line([epoch.epoch for epoch in epochs], [epoch.loss for epoch in epochs], place)
     monitors = " or ".join(dict.fromkeys(run.experiment.training.monitor for run in runs))
     found = {"loss": line_figure(loss, ("epoch", "mean training loss"), "loss", Scale(bottom=None, whole=True))}
     if validation:
         found["validation"] = line_figure(validation, ("epoch", monitors), "validation", Scale(whole=True))
     return found
-
-
-def _curve(name: str, values: Mapping[int, float], place: int, what: str = "") -> Line:
-    hover = [f"{name}, epoch {epoch}: {what}{value:.4f}" for epoch, value in values.items()]
-    return Line(list(values), list(values.values()), hover, place)
 
 
 def _lists(found: Report, example: Example) -> Lists:

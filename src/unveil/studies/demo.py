@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.audit.exposure import rank_correlation
-from unveil.data.describe import rows
+from unveil.data.describe import lorenz, rows
 from unveil.data.interactions import Sequences
 from unveil.data.writers import write as write_log
 from unveil.estimators.base import weights_of
 from unveil.evaluation.result import column, parts, per_user
 from unveil.report import plots
-from unveil.report.charts import curves, intervals
+from unveil.report.charts import curves, intervals, lorenz_figure
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Column, Figure, Table, columns, count
 from unveil.simulation.builtin import WorldSpec
@@ -53,6 +53,7 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
     """The plots of the log; their words are in the template."""
     names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
     counts = {"chosen": own.chosen_V, "most relevant": own.relevant_V}
+    held = {name: lorenz(count_V, np.linspace(0, 1, 21)) for name, count_V in counts.items()}
     exposures: dict[str, NDArray[Any]] = {"chosen": own.theta_N, "most relevant": own.relevant_theta_N}
     titles = [
         f"{name}: exposure {theta:.3f}, relevance {gamma:.2f}, {n:,} interactions"
@@ -65,7 +66,7 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
     return {
         "popularity": _plot(plots.popularity(own.chosen_V, names), _most_chosen(own.chosen_V, names)),
         "lengths": _plot(plots.lengths(length_U), _histogram(length_U)),
-        "lorenz": _plot(plots.lorenz(counts)),
+        "lorenz": lorenz_figure(held, "the whole", "lorenz"),
         "exposures": _plot(plots.distributions(exposures, "exposure θ, logarithmic")),
         "items": _plot(plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth")),
         "seasons": curves(steps_T, own.seasons, colours, "mean exposure θ", "seasons", "time step"),

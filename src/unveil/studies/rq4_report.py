@@ -20,7 +20,7 @@ from unveil.propensity.popularity import Popularity
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.names import against
 from unveil.report.page import Figure
-from unveil.report.plots import Line, Scale, lines
+from unveil.report.plots import Line, Scale, line_figure
 from unveil.studies.results import BASE, STANDARD, Estimate, Measure, Results, corrected, paired_json, verdict
 from unveil.studies.tables import Records
 from unveil.studies.trial import Arm, TrialContext, list_metrics, ranks
@@ -143,14 +143,8 @@ def control_figure(controls: Records, strengths: Sequence[float], protocols: Seq
     for place, protocol in enumerate(protocols):
         ratio_RS = np.array([np.array(c["along"][protocol]) / (c["along"][protocol][0] or 1) for c in controls])
         mean, low, high = (values.tolist() for values in (ratio_RS.mean(0), ratio_RS.min(0), ratio_RS.max(0)))
-        titles = [f"{against(protocol)}, λ = {s:g}: {value:.2f}" for s, value in zip(strengths, mean, strict=True)]
-        drawn[against(protocol)] = Line(list(strengths), mean, titles, place, low, high)
-    said = "; ".join(f"{name} {', '.join(f'{value:.2f}' for value in line.y)}" for name, line in drawn.items())
-    return Figure(
-        "",
-        lines(drawn, ("strength λ", "× naive"), "control", Scale(bottom=None)),
-        f"Validation NDCG@10 at λ = {', '.join(f'{each:g}' for each in strengths)}: {said}.",
-    )
+        drawn[against(protocol)] = Line(list(strengths), mean, place, low, high)
+    return line_figure(drawn, ("strength λ", "validation NDCG@10, × naive"), "control", Scale(bottom=None))
 
 
 def proxies(recipes: Mapping[str, Recipe]) -> dict[str, Any]:
