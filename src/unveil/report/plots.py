@@ -216,9 +216,9 @@ def line_figure(
     cannot see it read up to five points of each line."""
     scale, read = scale or Scale(), []
     drawn = {name: known for name, line in drawn.items() if (known := _known(name, line, axes[0], scale)).x}
-    for name, line in drawn.items():
+    for line in drawn.values():
         some = [line.titles[round(at)] for at in np.linspace(0, len(line.titles) - 1, min(5, len(line.titles)))]
-        read.append(f"{name}: {', '.join(some)}".removeprefix(": "))
+        read.append(", ".join(some))
     with canvas(*axes) as on:
         if scale.diagonal:
             end = max(value for line in drawn.values() for value in (*line.x, *line.y))
