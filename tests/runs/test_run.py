@@ -174,7 +174,7 @@ def test_an_occupied_folder_is_refused_and_nothing_is_touched(finished: Finished
     with pytest.raises(UnveilError, match="not a run folder"):
         run(finished.run.experiment, tmp_path / "mine", resume=True, tell=silent)
     assert content(tmp_path / "mine") == {"letter.txt": b"dear"}
-    with pytest.raises(UnveilError, match="there is no run to resume"):
+    with pytest.raises(UnveilError, match="there is nothing to resume"):
         run(finished.run.experiment, tmp_path / "nowhere", resume=True, tell=silent)
     assert not (tmp_path / "nowhere").exists()
 

@@ -34,7 +34,7 @@ from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.result import RULES, Evaluation, label
-from unveil.files import alone_in, check_free, check_idle, explained, versions, write_json, write_whole
+from unveil.files import alone_in, check_idle, check_resumed, explained, versions, write_json, write_whole
 from unveil.report.prose import Prose
 from unveil.runs.config import Experiment
 from unveil.serving.model_files import MANIFEST
@@ -106,11 +106,8 @@ class Run:
 def claimed(folder: Path, *, resume: bool) -> Iterator[None]:
     """The folder for this process alone: empty, or one to resume. If nothing is written, none is left behind."""
     check_idle(folder)
-    if not resume:
-        check_free(folder, hint="Name another; or, if it holds a run that was stopped, pass --resume.")
-    elif not folder.is_dir():
-        raise UnveilError("there is no run to resume", where=folder, hint="Leave --resume out to start one.")
-    elif any(folder.iterdir()):
+    check_resumed(folder, folder.is_dir(), resume=resume)
+    if resume and any(folder.iterdir()):
         read_json(folder / CONFIG)
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     with explained(folder):
