@@ -12,7 +12,7 @@ from polars import selectors
 
 from unveil.data.readers.database import shown
 from unveil.evaluation.labelled import PROTOCOL
-from unveil.evaluation.result import label
+from unveil.evaluation.result import FIGURE, label
 from unveil.files import versions, write_json, write_whole
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.charts import Dot, intervals, reliability_figure
@@ -218,8 +218,7 @@ def _mean(found: ComparedRuns, run: str, protocol: str, name: str) -> Cell:
     digits = 3 if row["mean"] < 10 else 1
     span = "" if row["low"] is None else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
     if protocol != LISTS and found.comparison is not None:
-        wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == row["metric"]) & (pl.col("k") == row["k"])
-        place = found.comparison.table.filter(wanted & (pl.col("model") == run)).row(0, named=True)
+        place = found.comparison.table.filter(**{name: row[name] for name in FIGURE}, model=run).row(0, named=True)
         mark = "best, significant" if place["significant"] else "best" if place["place"] == 1 else ""
     return Cell(f"{row['mean']:.{digits}f}{span}", row["mean"], mark, soft=mark == "best")
 
