@@ -28,7 +28,7 @@ DRAWN: dict[str, Callable[[], Drawing]] = {
     "parallel": lambda: charts.parallel(
         [("a", [("low", 0.0)]), ("a", [("high", 1.0)])], {"one": [0, 1], "two": [1, 0]}, "parallel"
     ),
-    "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots"),
+    "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots").drawing,
     "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves").drawing,
     "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),
 }

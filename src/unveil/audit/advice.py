@@ -27,7 +27,7 @@ from unveil.files import versions, write_json
 from unveil.report.charts import Dot, intervals, lorenz_figure
 from unveil.report.page import Code, Column, Figure, Page, Point, Table, count, percent, write_page
 from unveil.report.plots import Line, Scale, line_figure
-from unveil.report.prose import Prose, bold
+from unveil.report.prose import Prose, bold, estimate
 from unveil.report.svg import check_page_path
 
 Progress = Callable[[int, int], None]
@@ -261,11 +261,10 @@ def _scores(found: Audit, split: str) -> Figure:
     dots = []
     for each in sorted(scores, key=lambda each: (each.protocol, each.baseline != BASELINES[0])):
         if each.split == split:
-            name, figures = f"{each.protocol}, {period[each.baseline]}", (each.mean, each.low, each.high)
-            title = "{}, {}: NDCG@10 {:.3f}, {:.3f} to {:.3f}".format(each.baseline, each.protocol, *figures)
-            dots.append(Dot(name, *figures, BASELINES.index(each.baseline), title))
-    drawing = intervals(dots, "NDCG@10", max(1e-3, *(each.high for each in scores)), f"baselines-{split}")
-    return Figure("", drawing, "; ".join(dot.title for dot in dots))
+            name = f"{each.protocol}, {period[each.baseline]}"
+            title = f"{each.baseline}, {each.protocol}: {estimate(each)}"
+            dots.append(Dot(name, each.mean, each.low, each.high, BASELINES.index(each.baseline), title))
+    return intervals(dots, "NDCG@10", max(1e-3, *(each.high for each in scores)), f"baselines-{split}")
 
 
 def _costs(found: Audit, nth_clip: int) -> Figure:

@@ -42,7 +42,7 @@ class Dot:
     paper: float | None = None  # a published figure, drawn as an open diamond
 
 
-def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> Drawing:
+def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> PlotFigure:
     """A row for each dot, from the top; the axis goes from 0 to `highest`, or as far as the dots need."""
     edges = [value for dot in dots for value in (dot.low, dot.high, dot.paper) if value is not None]
     room = 0.08 * (max(edges) - min(edges) or max(edges))
@@ -60,7 +60,8 @@ def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> 
                 write_beside(on.axes, f"{dot.mean:.3f}", (dot.high, row), (6, 0), INK, fontsize=9.5)
         on.axes.set_yticks(range(len(dots)), [dot.label for dot in dots], color=INK)
         on.axes.set(xlim=limits, ylim=(len(dots) - 0.4, -0.6))
-        return themed(on.figure, slug, {f"dot{row}": [dot.title] for row, dot in enumerate(dots)})
+        drawing = themed(on.figure, slug, {f"dot{row}": [dot.title] for row, dot in enumerate(dots)})
+        return PlotFigure("", drawing, f"{x}: {'; '.join(dot.title for dot in dots)}")
 
 
 #: What is shown of a sample, as matplotlib calls it: q1, med, q3; whislo and whishi within 1.5 quartile ranges of them.

@@ -231,7 +231,7 @@ def _dots(found: ComparedRuns, protocol: str) -> Figure:
         title = f"{name}: {row['mean']:.4f}, {row['low']:.4f} to {row['high']:.4f}"
         dots.append(Dot(short, row["mean"], row["low"], row["high"], place, title))
     highest = max(dot.high for dot in dots) or 1.0
-    return Figure("", intervals(dots, "NDCG@10", highest, f"ndcg-{protocol}"), "; ".join(dot.title for dot in dots))
+    return intervals(dots, "NDCG@10", highest, f"ndcg-{protocol}")
 
 
 def _report_parts(found: Report) -> dict[str, Any]:

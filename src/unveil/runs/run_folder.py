@@ -1,17 +1,4 @@
-"""The run folder: what is in it, how it is written and read, and which runs may be compared.
-
-```
-config.json              every setting, defaults included
-about.json               versions, the log's fingerprint and figures, propensity and weights
-training.jsonl           a line an epoch
-checkpoint.safetensors   what --resume goes on from
-model.safetensors, items.parquet, users.parquet, histories.safetensors, manifest.json: the recommender
-exposure.safetensors     what its propensity says of every item, where it was trained with one
-cases.safetensors, negatives.safetensors: the cases, and what each target is ranked against
-metrics.json, cases.parquet: the results in summary, and case by case
-README.md                the model card
-```
-"""
+"""The run folder: how it is written and read, and which runs may be compared. Its files: docs/commands/train.md."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

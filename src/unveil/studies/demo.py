@@ -237,5 +237,4 @@ def means_figure(results: Results, measure: Measure, axis: Sequence[Measure], la
     every = [results.estimate(arm, m) for arm in arms for m in axis]
     highest = max(each.mean if each.high is None else each.high for each in every)
     slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}"
-    drawing = intervals(dots, label or measure.name, highest, slug)
-    return Figure("", drawing, f"Best first: {', '.join(f'{dot.label} {dot.mean:.3f}' for dot in dots)}.")
+    return intervals(dots, label or measure.name, highest, slug)

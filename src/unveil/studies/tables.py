@@ -82,12 +82,9 @@ def dots_figure(results: Results, measure: Measure, published: Published) -> Fig
     dots = [dot(arm, each, 4, published.figure(arm, measure)) for arm, each in found.items()]
     diamonds = " Diamond: the paper." if any(dot.paper is not None for dot in dots) else ""
     slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
-    return Figure(
-        f"{measure.name}, {measure.evaluation}",
-        intervals(dots, measure.name, None, slug),
-        f"Mean {measure.name} with its interval: {', '.join(f'{dot.label} {dot.mean:.3f}' for dot in dots)}.",
-        f"Dot and line: our mean and 95% interval.{diamonds} The axis does not start at 0.",
-    )
+    caption = f"Dot and line: our mean and 95% interval.{diamonds} The axis does not start at 0."
+    title = f"{measure.name}, {measure.evaluation}"
+    return replace(intervals(dots, measure.name, None, slug), title=title, caption=caption)
 
 
 def along_figure(

@@ -131,9 +131,8 @@ class Theory(Study):
                 label, colour = f"{row['estimator']}, {choice_name(row['choice'])}", COLOURS[row["estimator"].lower()]
                 title = f"{label}: {relative(row['mean'])}"
                 dots.append(Dot(label, row["mean"], row["low"], row["high"], colour, title, row["formula"]))
-        drawing = intervals(dots, "bias, relative to the ideal loss", None, "biases")
         return {
-            "biases": Figure("", drawing, f"Relative bias by choice model: {'; '.join(dot.title for dot in dots)}."),
+            "biases": intervals(dots, "bias, relative to the ideal loss", None, "biases"),
             "first-limit": _first(found["minimisers"], "user_first"),
             "first-one-log": _first(found["minimisers"], "log_first"),
         }
