@@ -18,7 +18,7 @@ DOTS = [charts.Dot("a", 0.3, 0.2, 0.4, 0, "a: 0.300"), charts.Dot("b", 0.1, 0.1,
 SVG = "{http://www.w3.org/2000/svg}"
 
 DRAWN: dict[str, Callable[[], Drawing]] = {
-    "popularity": lambda: plots.popularity(COUNT, NAMES),
+    "popularity": lambda: plots.popularity(COUNT, NAMES).drawing,
     "lorenz": lambda: (
         charts.lorenz_figure({"a": np.array([0, 0.2, 1]), "b": np.array([0, 0.4, 1])}, "all", "lorenz").drawing
     ),
@@ -30,7 +30,7 @@ DRAWN: dict[str, Callable[[], Drawing]] = {
     ),
     "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots").drawing,
     "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves").drawing,
-    "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),
+    "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ").drawing,
 }
 
 
@@ -154,7 +154,7 @@ def test_points_are_drawn_large_ones_first_with_their_own_texts() -> None:
 
 
 def test_a_long_catalogue_is_thinned_but_keeps_both_ends() -> None:
-    found = titles(plots.popularity(np.arange(5000, 0, -1), [str(v) for v in range(5000)]))
+    found = titles(plots.popularity(np.arange(5000, 0, -1), [str(v) for v in range(5000)]).drawing)
     assert len(found) <= 300
     assert (found[0], found[-1]) == ("0: rank 1, 5,000 interactions", "4999: rank 5,000, 1 interactions")
 

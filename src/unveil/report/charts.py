@@ -12,12 +12,10 @@ from unveil.report.page import Figure as PlotFigure
 from unveil.report.plots import (
     Line,
     Scale,
-    apart,
     canvas,
     colour_of,
     line_figure,
     percent_ticks,
-    plain_numbers,
     write_beside,
 )
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, PAPER, Drawing, themed
@@ -131,37 +129,6 @@ def parallel(
         return themed(on.figure, slug, {f"path{rank}": [title] for rank, title in enumerate(paths)})
 
 
-def slopes(
-    left: Mapping[str, float],
-    right: Mapping[str, float],
-    colours: Sequence[int | None],
-    ends: tuple[str, str],
-    slug: str,
-) -> Drawing:
-    """A line for each name from one evaluation to another: lines that cross are ranks that flip."""
-    with canvas("", "", (4.8, 2.9)) as on:
-        on.axes.grid(visible=False)
-        for spine in on.axes.spines.values():
-            spine.set_visible(False)
-        on.axes.set_yticks([])
-        on.axes.set_xticks([0, 1], list(ends), color=INK)
-        on.axes.set_xlim(-0.55, 1.55)
-        for side in (0, 1):
-            on.axes.axvline(side, color=MUTED, linewidth=0.8)
-        for name, place in zip(left, colours, strict=True):
-            on.axes.plot([0, 1], [left[name], right[name]], color=colour_of(place), linewidth=1.8)
-            titles = [f"{name}, {end}: {value[name]:.3f}" for end, value in zip(ends, (left, right), strict=True)]
-            on.marks([0, 1], [left[name], right[name]], titles, colour_of(place), size=36)
-        on.axes.margins(y=0.14)
-        low, high = on.axes.get_ylim()
-        for side, values, way in ((0, left, "right"), (1, right, "left")):
-            height = apart(np.array(list(values.values())), 0.1 * (high - low))
-            for (name, value), at, place in zip(values.items(), height.tolist(), colours, strict=True):
-                text, offset = f"{name} {value:.3f}", (-8 if way == "right" else 8, 0)
-                write_beside(on.axes, text, (side, at), offset, colour_of(place), ha=way, annotation_clip=False)
-        return on.drawing(slug)
-
-
 def curves(
     at_E: NDArray[Any],
     value: Mapping[str, NDArray[Any]],
@@ -194,22 +161,12 @@ def reliability_figure(
 ) -> PlotFigure:
     """Observed against predicted, both logarithmic, empty bins at the lower edge; `verb`: 0.10 “shown”, “right” …"""
     every = [value for curve in curves.values() for side in curve for value in side if value > 0]
-    low, high = min(every) / 1.5, max(every) * 1.5
-    described = []
-    with canvas(*axes) as on:
-        on.axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
-        on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
-        for place, (name, (predicted, observed)) in enumerate(curves.items()):
-            seen, colour = [max(value, low) for value in observed], colour_of(place)
-            bins = list(zip(predicted, observed, strict=True))
-            described.append(f"{name}: {', '.join(f'{p:.2g} predicted, {o:.2g} {verb}' for p, o in bins)}")
-            on.axes.plot(predicted, seen, color=colour, linewidth=1.6)
-            on.marks(predicted, seen, [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in bins], colour)
-            on.axes.annotate(
-                name, (0.03, 0.96 - 0.08 * place), xycoords="axes fraction", color=colour, va="top", fontsize=9.5
-            )
-        plain_numbers(on.axes)
-        return PlotFigure("", on.drawing(slug), "; ".join(described))
+    low, drawn = min(every) / 1.5, {}
+    for place, (name, (predicted, observed)) in enumerate(curves.items()):
+        pairs = zip(predicted, observed, strict=True)
+        titles = [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in pairs]
+        drawn[name] = Line(predicted, [max(value, low) for value in observed], place, titles=titles)
+    return line_figure(drawn, axes, slug, Scale(log=(True, True), diagonal=True))
 
 
 #: Shares outside are drawn at the edge, as an arrow: a share has no bounds, and one far below 0 would flatten the rest.

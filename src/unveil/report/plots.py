@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_POINTS = 300  # points in one rank plot: more cannot be distinguished
 _SHORT = 100  # a logarithmic axis that spans less than this needs more than powers of ten
 _SIZE = (4.8, 3.1)
-_BINS = 40
+_BINS = 50
 
 
 @dataclass
@@ -69,7 +69,7 @@ def canvas(x: str, y: str, size: tuple[float, float] = _SIZE) -> Iterator[Canvas
         yield Canvas(figure, axes)
 
 
-def popularity(count_V: NDArray[Any], names: Sequence[str]) -> Drawing:
+def popularity(count_V: NDArray[Any], names: Sequence[str], data: Table | None = None) -> PlotFigure:
     """The interactions of each item against its rank, both on logarithmic axes."""
     order = np.argsort(-count_V, kind="stable")
     order = order[count_V[order] > 0]
@@ -78,11 +78,8 @@ def popularity(count_V: NDArray[Any], names: Sequence[str]) -> Drawing:
         ranks = np.unique(np.geomspace(1, len(order), _MOST_POINTS).round().astype(int))
     shown = order[ranks - 1]
     titles = [f"{names[v]}: rank {r:,}, {count_V[v]:,} interactions" for r, v in zip(ranks, shown, strict=True)]
-    with canvas("rank of the item", "interactions") as on:
-        on.axes.set(xscale="log", yscale="log")
-        on.marks(ranks, count_V[shown], titles, COLOURS[0], size=14, alpha=1.0)
-        plain_numbers(on.axes)
-        return on.drawing("popularity")
+    line = Line(ranks.tolist(), count_V[shown].tolist(), titles=titles)
+    return line_figure({"": line}, ("rank of the item", "interactions"), "popularity", Scale(log=(True, True)), data)
 
 
 def lengths(length_U: NDArray[Any]) -> Drawing:
@@ -120,45 +117,34 @@ def scatter(
     with canvas(*axes) as on:
         on.axes.set_xscale("log")
         on.marks(x_V[order], y_V[order], [titles[v] for v in order], COLOURS[0], size=area[order], alpha=0.55)
-        plain_numbers(on.axes, y=False)
+        _plain_numbers(on.axes.xaxis)
         return on.drawing(slug)
 
 
 def distributions(
     values: Mapping[str, NDArray[Any]], x: str, slug: str = "distributions", colours: Sequence[int] = (0, 1)
-) -> Drawing:
-    """Histograms of positive numbers on a logarithmic axis, one outline for each name, as shares of their own whole."""
+) -> PlotFigure:
+    """Histograms of positive numbers on a logarithmic axis, a line for each name, as shares of their own whole."""
     together = np.concatenate(list(values.values()))
     edges = np.geomspace(together.min(), together.max(), _BINS + 1)
-    with canvas(x, "share") as on:
-        on.axes.set_xscale("log")
-        percent_ticks(on.axes.yaxis)
-        for place, (label, value) in zip(colours, values.items(), strict=True):
-            share = np.histogram(value, edges)[0] / len(value)
-            colour, peak = COLOURS[place], int(share.argmax())
-            on.axes.stairs(share, edges, color=colour, linewidth=1.6)
-            on.axes.stairs(share, edges, color=colour, fill=True, alpha=0.15, linewidth=0)
-            spans = zip(edges, edges[1:], share, strict=False)
-            titles = [f"{label}, {low:.2g} to {high:.2g}: {part:.1%}" for low, high, part in spans]
-            on.marks(np.sqrt(edges[:-1] * edges[1:]).tolist(), share.tolist(), titles, colour, alpha=0.0)
-            top = float(edges[peak : peak + 2].mean()), float(share[peak])
-            write_beside(on.axes, label, top, (0, 4), colour, ha="center", va="bottom", fontsize=9.5)
-        plain_numbers(on.axes, y=False)
-        on.axes.set_ylim(bottom=0)
-        on.axes.margins(y=0.12)
-        return on.drawing(slug)
+    drawn = {}
+    for colour, (label, value) in zip(colours, values.items(), strict=True):
+        share = (np.histogram(value, edges)[0] / len(value)).tolist()
+        spans = zip(edges, edges[1:], share, strict=False)
+        titles = [f"{label}, {low:.2g} to {high:.2g}: {part:.1%}" for low, high, part in spans]
+        drawn[label] = Line(np.sqrt(edges[:-1] * edges[1:]).tolist(), share, colour, titles=titles)
+    return line_figure(drawn, (x, "share"), slug, Scale((False, True), log=(True, False)))
 
 
-def plain_numbers(axes: "Axes", *, y: bool = True) -> None:
+def _plain_numbers(axis: "Axis") -> None:
     """1, 10, 100 in place of powers of ten, with 2 and 5 between them where the axis is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    for axis in (axes.xaxis, axes.yaxis) if y else (axes.xaxis,):
-        low, high = axis.get_view_interval()
-        if high / low < _SHORT:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-        axis.set_minor_formatter(NullFormatter())
+    low, high = axis.get_view_interval()
+    if high / low < _SHORT:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def percent_ticks(*every: "Axis") -> None:
@@ -194,10 +180,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Scale:
-    """How the axes are: shares as percentages, where the upright one begins and ends, where numbers stand below."""
+    """How the axes are: percentages or logarithmic, where the upright one begins and ends, what stands below."""
 
     percent: tuple[bool, bool] = (False, False)
-    bottom: float | None = 0.0  # None: where the lines do
+    log: tuple[bool, bool] = (False, False)
+    bottom: float | None = 0.0  # None, or logarithmic: where the lines do
     top: float | None = None
     ticks: Mapping[float, str] | None = None
     whole: bool = False  # only whole numbers below
@@ -221,8 +208,9 @@ def line_figure(
         read.append(", ".join(some))
     with canvas(*axes) as on:
         if scale.diagonal:
-            end = max(value for line in drawn.values() for value in (*line.x, *line.y))
-            on.axes.plot([0, end], [0, end], color=MUTED, linewidth=0.8, dashes=(4, 3))
+            every = [value for line in drawn.values() for value in (*line.x, *line.y)]
+            ends = [min(every) if any(scale.log) else 0, max(every)]
+            on.axes.plot(ends, ends, color=MUTED, linewidth=0.8, dashes=(4, 3))
         for line in drawn.values():
             colour, dashes = colour_of(line.colour), (4, 3) if line.colour is None else (None, None)
             if line.low is not None and line.high is not None:
@@ -256,11 +244,12 @@ def _known(name: str, line: Line, x: str, scale: Scale) -> Line:
     def text(value: float, plain: str, is_share: bool) -> str:
         return f"{100 * value:.3g}%" if is_share else format(value, plain)
 
-    of_x, of_y = scale.percent
+    (of_x, of_y), ticks = scale.percent, scale.ticks or {}
+    places = [ticks.get(each, text(each, "g", of_x)) for each in line.x]
     at = [place for place, value in enumerate(line.y) if np.isfinite(value)]
     sides: dict[str, Any] = {name: getattr(line, name) for name in ("x", "y", "low", "high")}
     kept: dict[str, Any] = {name: [side[n] for n in at] for name, side in sides.items() if side is not None}
-    said = (f"{name}, {x} {text(line.x[n], 'g', of_x)}: {text(line.y[n], '.4f', of_y)}".removeprefix(", ") for n in at)
+    said = (f"{name}, {x} {places[n]}: {text(line.y[n], '.4f', of_y)}".removeprefix(", ") for n in at)
     return replace(line, **kept, titles=[line.titles[n] for n in at] if line.titles else list(said))
 
 
@@ -268,10 +257,13 @@ def _scaled(axes: "Axes", scale: Scale) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     axes.margins(x=0.02, y=0.08)
-    axes.set_ylim(scale.bottom, scale.top)
-    for axis, is_share in zip((axes.xaxis, axes.yaxis), scale.percent, strict=True):
+    axes.set(xscale="log" if scale.log[0] else "linear", yscale="log" if scale.log[1] else "linear")
+    axes.set_ylim(None if scale.log[1] else scale.bottom, scale.top)
+    for axis, is_share, is_log in zip((axes.xaxis, axes.yaxis), scale.percent, scale.log, strict=True):
         if is_share:
             axis.set_major_formatter(PercentFormatter(1))
+        if is_log:
+            _plain_numbers(axis)
     if scale.ticks is not None:
         axes.set_xticks(list(scale.ticks), list(scale.ticks.values()))
     if scale.whole:
@@ -279,9 +271,11 @@ def _scaled(axes: "Axes", scale: Scale) -> None:
 
 
 def _end_labels(axes: "Axes", drawn: Mapping[str, Line]) -> None:
-    low, high = axes.get_ylim()
-    ends = np.array([line.y[-1] for line in drawn.values()], float)
-    heights = apart(ends, 0.08 * (high - low), low + 0.02 * (high - low))
+    axes.autoscale_view()  # limits are known from here on
+    place = axes.transScale + axes.transLimits  # as shares of the height, whatever the scale
+    ends = np.array([place.transform((line.x[-1], line.y[-1]))[1] for line in drawn.values()], float)
+    heights = apart(ends, 0.08, 0.02)
     for (name, line), height in zip(drawn.items(), heights.tolist(), strict=True):
         short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-        write_beside(axes, short, (line.x[-1], height), (8, 0), colour_of(line.colour), annotation_clip=False)
+        at, style = (line.x[-1], height), {"xycoords": ("data", "axes fraction"), "annotation_clip": False}
+        write_beside(axes, short, at, (8, 0), colour_of(line.colour), **style)

@@ -64,10 +64,10 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
     length_U = length_U[length_U > 0]
     steps_T, colours = np.arange(own.world.n_steps), range(len(own.seasons))
     return {
-        "popularity": _plot(plots.popularity(own.chosen_V, names), _most_chosen(own.chosen_V, names)),
+        "popularity": plots.popularity(own.chosen_V, names, _most_chosen(own.chosen_V, names)),
         "lengths": _plot(plots.lengths(length_U), _histogram(length_U)),
         "lorenz": lorenz_figure(held, "the whole", "lorenz"),
-        "exposures": _plot(plots.distributions(exposures, "exposure θ, logarithmic")),
+        "exposures": plots.distributions(exposures, "exposure θ, logarithmic"),
         "items": _plot(plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth")),
         "seasons": curves(steps_T, own.seasons, colours, "mean exposure θ", "seasons", "time step"),
     }
@@ -187,13 +187,13 @@ class Demo(Study):
         sampled, both = Measure(TRUE, results.protocol("uniform"), "NDCG", 10), [HEADLINE, HELD_OUT]
         weights = self._event_weights(answer)
         own = {named(arm): weight_N for arm, weight_N in weights.items()}
-        drawing = plots.distributions(own, "weight 1/θ, logarithmic", "weights", [COLOURS[arm] for arm in weights])
+        colours = [COLOURS[arm] for arm in weights]
         return {
             "true": means_figure(results, HEADLINE, both),
             "held_out": means_figure(results, HELD_OUT, both),
             "sampled": means_figure(results, sampled, [sampled]),
             "relevance": means_figure(results, RELEVANCE, [RELEVANCE], "mean relevance γ of the top 10"),
-            "weights_figure": Figure("", drawing, ""),
+            "weights_figure": plots.distributions(own, "weight 1/θ, logarithmic", "weights", colours),
             "learning": learning_figure(by_arm(answer), "the demo", "learning"),
             **log_figures(world_log(self, 0)),
         }
