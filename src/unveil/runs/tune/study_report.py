@@ -1,14 +1,4 @@
-"""The study folder and its report. Prose is in `tune.md.j2`.
-
-```
-study.json         what was planned, with what, and the best; written first, to say what the folder is
-journal.log        Optuna's journal, unless the study is in a database
-trials/NNN/rM/     replicate M of trial NNN: of a training a line an epoch, and while it lasts a checkpoint
-trials.csv         a row a trial
-best.toml          the winning settings, as a config of `unveil train` or `unveil world fit`
-index.html         the report
-```
-"""
+"""The study folder and its report; the files are listed in docs/commands/tune.md. Prose is in `tune.md.j2`."""
 
 import csv
 import math
