@@ -22,8 +22,8 @@ DRAWN: dict[str, Callable[[], Drawing]] = {
     "lorenz": lambda: (
         charts.lorenz_figure({"a": np.array([0, 0.2, 1]), "b": np.array([0, 0.4, 1])}, "all", "lorenz").drawing
     ),
-    "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
-    "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y"), "scatter"),
+    "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])).drawing,
+    "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y"), "scatter").drawing,
     "bars": lambda: charts.bars({"a": 0.4, "b": 0.0}, ["first", "second"], "share", "bars"),
     "parallel": lambda: charts.parallel(
         [("a", [("low", 0.0)]), ("a", [("high", 1.0)])], {"one": [0, 1], "two": [1, 0]}, "parallel"

@@ -15,7 +15,6 @@ from unveil.report.plots import (
     canvas,
     colour_of,
     line_figure,
-    percent_ticks,
     write_beside,
 )
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, PAPER, Drawing, themed
@@ -239,7 +238,7 @@ def _ground(axes: "Axes", aim: float | None) -> None:
     if aim is not None:
         axes.axhline(aim, color=MUTED, linewidth=0.8, dashes=(4, 3))
     axes.set(ylim=(_LOW, _HIGH), yticks=(0, 0.5, 1))
-    percent_ticks(axes.yaxis)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("-", "−"))
 
 
 def _draw(axes: "Axes", column: Along, spots: Sequence[Spot], colour: Any, gid: str) -> dict[str, list[str]]:

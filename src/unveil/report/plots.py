@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
+from unveil.report.page import Column, Table, count
 from unveil.report.page import Figure as PlotFigure
-from unveil.report.page import Table
 from unveil.report.svg import COLOURS, INK, MUTED, STYLE, Drawing, themed
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def popularity(count_V: NDArray[Any], names: Sequence[str], data: Table | None =
     return line_figure({"": line}, ("rank of the item", "interactions"), "popularity", Scale(log=(True, True)), data)
 
 
-def lengths(length_U: NDArray[Any]) -> Drawing:
-    """How many users have a history of which length."""
+def lengths(length_U: NDArray[Any]) -> PlotFigure:
+    """How many users have a history of which length, with a table."""
     edges = length_bins(length_U)
     height, _ = np.histogram(length_U, edges)
     with canvas("events in the history", "users") as on:
@@ -98,7 +98,10 @@ def lengths(length_U: NDArray[Any]) -> Drawing:
         on.axes.axvline(median + 0.5, color=INK, linewidth=0.9, dashes=(4, 3))
         place_of = {"xycoords": ("data", "axes fraction"), "va": "top"}
         write_beside(on.axes, f"median {median:g}", (median + 0.5, 1), (4, -2), INK, **place_of)
-        return on.drawing("lengths")
+        rows = [[count(a), count(b - 1), count(n)] for a, b, n in zip(edges[:-1], edges[1:], height, strict=True)]
+        heads = [Column(title, True) for title in ("from", "to", "users")]
+        data = Table("Users by the length of their history", heads, rows, sortable=False)
+        return PlotFigure("", on.drawing("lengths"), "", data=data)
 
 
 def length_bins(length_U: NDArray[Any], bins: int = 25) -> NDArray[np.int64]:
@@ -110,15 +113,15 @@ def length_bins(length_U: NDArray[Any], bins: int = 25) -> NDArray[np.int64]:
 
 def scatter(
     x_V: NDArray[Any], y_V: NDArray[Any], size_V: NDArray[Any], titles: Sequence[str], axes: tuple[str, str], slug: str
-) -> Drawing:
+) -> PlotFigure:
     """A point for each item, its area growing with `size_V`; the horizontal axis is logarithmic."""
     area = 5 + 160 * size_V / max(1, size_V.max())
     order = np.argsort(-area, kind="stable")
     with canvas(*axes) as on:
         on.axes.set_xscale("log")
         on.marks(x_V[order], y_V[order], [titles[v] for v in order], COLOURS[0], size=area[order], alpha=0.55)
-        _plain_numbers(on.axes.xaxis)
-        return on.drawing(slug)
+        plain_numbers(on.axes.xaxis)
+        return PlotFigure("", on.drawing(slug), "")
 
 
 def distributions(
@@ -136,7 +139,7 @@ def distributions(
     return line_figure(drawn, (x, "share"), slug, Scale((False, True), log=(True, False)))
 
 
-def _plain_numbers(axis: "Axis") -> None:
+def plain_numbers(axis: "Axis") -> None:
     """1, 10, 100 in place of powers of ten, with 2 and 5 between them where the axis is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -145,14 +148,6 @@ def _plain_numbers(axis: "Axis") -> None:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def percent_ticks(*every: "Axis") -> None:
-    """Whole percentages."""
-    from matplotlib.ticker import PercentFormatter
-
-    for axis in every:
-        axis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
 def write_beside(
@@ -263,7 +258,7 @@ def _scaled(axes: "Axes", scale: Scale) -> None:
         if is_share:
             axis.set_major_formatter(PercentFormatter(1))
         if is_log:
-            _plain_numbers(axis)
+            plain_numbers(axis)
     if scale.ticks is not None:
         axes.set_xticks(list(scale.ticks), list(scale.ticks.values()))
     if scale.whole:

@@ -236,23 +236,21 @@ def _dots(found: ComparedRuns, protocol: str) -> Figure:
 
 def _report_parts(found: Report) -> dict[str, Any]:
     parts: dict[str, Any] = _dial_figures(found.dials) if all(found.dials.values()) else {}
+    curves = {
+        ("first", "share that was right", "right"): {name: each.first for name, each in found.calibrations.items()},
+        ("items", "share of next items", "observed"): {name: each.items for name, each in found.calibrations.items()},
+    }
     if found.labelled is not None:
-        bins = {name: (each.predicted, each.observed) for name, each in found.labelled.curves.items()}
-        axes = "predicted share, logarithmic", "share of the positives"
         parts |= _result_parts(found.labelled)
-        parts["calibration-labelled"] = reliability_figure(bins, axes, "positive", "calibration-labelled")
+        curves["labelled", "share of the positives", "positive"] = dict(found.labelled.curves)
+    for (way, observed, verb), of in curves.items():
+        bins = {name: (each.predicted, each.observed) for name, each in of.items()}
+        axes, slug = ("predicted probability, logarithmic", observed), f"calibration-{way}"
+        parts[slug] = reliability_figure(bins, axes, verb, slug)
     for nth, of in enumerate(dict.fromkeys(each.of for each in found.slices), 1):
         group = [each for each in found.slices if each.of == of]
         if len(group) > 1:
             parts[f"slice-{nth}"] = _slice_lines(found.names, of, group)
-    for way, observed, verb in (
-        ("first", "share that was right", "right"),
-        ("items", "share of next items", "observed"),
-    ):
-        curves = {name: getattr(each, way) for name, each in found.calibrations.items()}
-        bins = {name: (each.predicted, each.observed) for name, each in curves.items()}
-        axes, slug = ("predicted probability, logarithmic", observed), f"calibration-{way}"
-        parts[slug] = reliability_figure(bins, axes, verb, slug)
     return parts | _curves(found.runs) | {"examples": [_lists(found, example) for example in found.examples]}
 
 

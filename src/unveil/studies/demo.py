@@ -18,7 +18,7 @@ from unveil.evaluation.result import column, parts, per_user
 from unveil.report import plots
 from unveil.report.charts import curves, intervals, lorenz_figure
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Column, Figure, Table, columns, count
+from unveil.report.page import Figure, Table, columns, count
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.simulation.world_log import WorldLog, at_severities
@@ -65,30 +65,18 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
     steps_T, colours = np.arange(own.world.n_steps), range(len(own.seasons))
     return {
         "popularity": plots.popularity(own.chosen_V, names, _most_chosen(own.chosen_V, names)),
-        "lengths": _plot(plots.lengths(length_U), _histogram(length_U)),
+        "lengths": plots.lengths(length_U),
         "lorenz": lorenz_figure(held, "the whole", "lorenz"),
         "exposures": plots.distributions(exposures, "exposure θ, logarithmic"),
-        "items": _plot(plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth")),
+        "items": plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth"),
         "seasons": curves(steps_T, own.seasons, colours, "mean exposure θ", "seasons", "time step"),
     }
-
-
-def _plot(drawing: Any, data: Table | None = None) -> Figure:
-    return Figure("", drawing, "", data=data)
 
 
 def _most_chosen(chosen_V: Ints, names: Sequence[str]) -> Table:
     order = np.argsort(-chosen_V, kind="stable")[:_RANKED_ITEMS]
     body = [[names[v], count(rank), count(chosen_V[v])] for rank, v in enumerate(order, 1)]
     return Table(f"The {_RANKED_ITEMS} items with the most interactions", columns("item", "rank", "interactions"), body)
-
-
-def _histogram(length_U: Ints) -> Table:
-    edges = plots.length_bins(length_U)
-    users, _ = np.histogram(length_U, edges)
-    body = [[count(a), count(b - 1), count(n)] for a, b, n in zip(edges[:-1], edges[1:], users, strict=True)]
-    heads = [Column(title, True) for title in ("from", "to", "users")]
-    return Table("Users by the length of their history", heads, body, sortable=False)
 
 
 def _top_items(own: WorldLog) -> list[tuple[str, int, int, float, float]]:
