@@ -243,8 +243,8 @@ def _report_parts(found: Report) -> dict[str, Any]:
     if found.labelled is not None:
         parts |= _result_parts(found.labelled)
         curves["labelled", "share of the positives", "positive"] = dict(found.labelled.curves)
-    for (way, observed, verb), of in curves.items():
-        bins = {name: (each.predicted, each.observed) for name, each in of.items()}
+    for (way, observed, verb), drawn in curves.items():
+        bins = {name: (each.predicted, each.observed) for name, each in drawn.items()}
         axes, slug = ("predicted probability, logarithmic", observed), f"calibration-{way}"
         parts[slug] = reliability_figure(bins, axes, verb, slug)
     for nth, of in enumerate(dict.fromkeys(each.of for each in found.slices), 1):
