@@ -138,6 +138,14 @@ def check_free(
     _check_writable(path)
 
 
+def check_resumed(folder: Path, begun: bool, *, resume: bool) -> None:
+    """Stop early where there is nothing to resume, or what is there would be buried."""
+    if not resume:
+        check_free(folder, hint="Name another; or, if it holds what was stopped, pass --resume.")
+    elif not begun:
+        raise UnveilError("there is nothing to resume", where=folder, hint="Leave --resume out.")
+
+
 def check_new_file(path: Path, *, overwrite: bool = False) -> None:
     """Stop early, before any work is done, when a file would be written over."""
     if path.exists() and not overwrite:

@@ -114,7 +114,7 @@ def test_what_is_refused(arguments: list[str], message: str, log: Path, unveil: 
 
 
 def test_there_must_be_something_to_resume(log: Path, unveil: Command, tmp_path: Path) -> None:
-    assert "there is no loop to resume" in unveil("loop", log, "-o", tmp_path, "--resume").failure()
+    assert "there is nothing to resume" in unveil("loop", log, "-o", tmp_path, "--resume").failure()
 
 
 def test_the_papers_loop_knows_whose_settings_it_takes(log: Path, unveil: Command, tmp_path: Path) -> None:

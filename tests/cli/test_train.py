@@ -165,7 +165,7 @@ BAD = [
     (["--set", "training.monitor=NDCG"], "training.monitor: no such figure", "NDCG@10"),
     (["--min-user", "12"], "all histories are too short", "lower --min-item, --min-user and --min-rating"),
     (["--set", "data.split=temporal", "--set", "data.test_from=1.5"], "a cut is out of range", "found 1.5"),
-    (["--resume"], "there is no run to resume", "Leave --resume out"),
+    (["--resume"], "there is nothing to resume", "Leave --resume out"),
     (["--config", "gone.toml"], "gone.toml: no such config", "a TOML file"),
     (["--min-rating", "3"], "the log has no rating column", "Drop --min-rating"),
     (["--workers", "3"], "training starts no other processes", "torchrun --nproc-per-node 3 -m unveil train "),

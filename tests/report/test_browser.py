@@ -20,7 +20,7 @@ from unveil.report.page import (
     number,
     write_page,
 )
-from unveil.report.plots import Line, Scale, lines
+from unveil.report.plots import Line, Scale, line_figure
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
 from playwright.sync_api import Browser, expect
@@ -40,8 +40,8 @@ LISTS = Lists("User 7", "History: Heat", {name: [Entry("Heat", "", "taken next")
 
 def figure(name: str, points: int) -> Figure:
     x = np.arange(points).tolist()
-    line = Line(x, [float(value) for value in x], [f"{name} {value}" for value in x])
-    drawing = lines({"rising": line}, ("x", "y"), name, Scale(whole=True))
+    line = Line(x, [float(value) for value in x], titles=[f"{name} {value}" for value in x])
+    drawing = line_figure({"rising": line}, ("x", "y"), name, Scale(whole=True)).drawing
     return Figure(f"The plot {name}", drawing, "A line that rises", data=TABLE)
 
 

@@ -18,15 +18,17 @@ DOTS = [charts.Dot("a", 0.3, 0.2, 0.4, 0, "a: 0.300"), charts.Dot("b", 0.1, 0.1,
 SVG = "{http://www.w3.org/2000/svg}"
 
 DRAWN: dict[str, Callable[[], Drawing]] = {
-    "lorenz": lambda: plots.lorenz({"taken": COUNT, "liked": COUNT[::-1]}),
-    "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y"), "scatter"),
+    "lorenz": lambda: (
+        charts.lorenz_figure({"a": np.array([0, 0.2, 1]), "b": np.array([0, 0.4, 1])}, "all", "lorenz").drawing
+    ),
+    "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y"), "scatter").drawing,
     "bars": lambda: charts.bars({"a": 0.4, "b": 0.0}, ["first", "second"], "share", "bars"),
     "parallel": lambda: charts.parallel(
         [("a", [("low", 0.0)]), ("a", [("high", 1.0)])], {"one": [0, 1], "two": [1, 0]}, "parallel"
     ),
-    "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots"),
+    "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots").drawing,
     "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves").drawing,
-    "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),
+    "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ").drawing,
 }
 
 
@@ -79,11 +81,11 @@ def test_points_without_a_value_are_left_out_and_the_name_stands_at_the_last_tha
     stopped = {"early": np.array([0.1, 0.2, np.nan]), "late": np.array([0.1, 0.3, 0.4]), "never": np.full(3, np.nan)}
     drawing = charts.curves(np.arange(1, 4), stopped, [0, 1, 2], "y", "curves").drawing
     assert titles(drawing) == [
-        "early, epoch 1: 0.100",
-        "early, epoch 2: 0.200",
-        "late, epoch 1: 0.100",
-        "late, epoch 2: 0.300",
-        "late, epoch 3: 0.400",
+        "early, epoch 1: 0.1000",
+        "early, epoch 2: 0.2000",
+        "late, epoch 1: 0.1000",
+        "late, epoch 2: 0.3000",
+        "late, epoch 3: 0.4000",
     ]
     assert "early</text>" in drawing.svg
     assert "never" not in drawing.svg

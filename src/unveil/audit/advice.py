@@ -24,10 +24,10 @@ from unveil.data.readers.database import shown
 from unveil.data.splits import Split, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.files import versions, write_json
-from unveil.report.charts import Dot, intervals
+from unveil.report.charts import Dot, intervals, lorenz_figure
 from unveil.report.page import Code, Column, Figure, Page, Point, Table, count, percent, write_page
 from unveil.report.plots import Line, Scale, line_figure
-from unveil.report.prose import Prose, bold, portion
+from unveil.report.prose import Prose, bold, estimate
 from unveil.report.svg import check_page_path
 
 Progress = Callable[[int, int], None]
@@ -224,24 +224,19 @@ def audit_page(found: Audit, titles: Sequence[str], path: str, command: str) -> 
 
 def _concentration(lorenz: Sequence[float]) -> dict[str, Figure]:
     head = [1 - value for value in lorenz[::-1]][:21]
-    curves = {"lorenz": ("least", lorenz[::_EVERY], _EVERY), "head": ("most", head, 1)}
-    drawn = {}
-    for place, (slug, (side, y, every)) in enumerate(curves.items()):
-        x = [every * point / 100 for point in range(len(y))]
-        hover = [f"the {side} popular {a:.0%} of the items: {portion(b)}" for a, b in zip(x, y, strict=True)]
-        axes = (f"share of the items, {side} popular first", "share of the interactions")
-        scale = Scale((True, True), top=1.0, diagonal=slug == "lorenz")
-        drawn[slug] = line_figure({"": Line(x, y, hover, place)}, axes, slug, scale)
-    return drawn
+    axes = ("share of the items, most popular first", "share of the interactions")
+    line = Line([place / 100 for place in range(len(head))], head, 1)
+    least = lorenz_figure({"": np.array(lorenz[::_EVERY])}, "the interactions", "lorenz")
+    return {"lorenz": least, "head": line_figure({"": line}, axes, "head", Scale((True, True), top=1.0))}
 
 
 def _heads(along: Mapping[str, Motion]) -> Figure:
     curves = {f"along {name.split()[-1]}": motion.heads.shared for name, motion in along.items()}
     curves["random periods"] = list(along.values())[-1].heads.chance
-    drawn = {}
-    for place, (name, shared) in enumerate(curves.items()):
-        hover = [f"{lag} apart: {value:.0%} in common" for lag, value in enumerate(shared, 1)]
-        drawn[name] = Line(list(range(1, len(shared) + 1)), shared, hover, place if place < len(along) else None)
+    drawn = {
+        name: Line(list(range(1, len(shared) + 1)), shared, place if place < len(along) else None)
+        for place, (name, shared) in enumerate(curves.items())
+    }
     return line_figure(drawn, ("tenths apart", "most popular items in common"), "heads", Scale((False, True), top=1.0))
 
 
@@ -252,8 +247,7 @@ def _movers(motion: Motion, name: str, titles: Sequence[str]) -> Figure:
         title = titles[mover.item]
         if same := sum(other == title or other.startswith(f"{title} #") for other in drawn):
             title = f"{title} #{same + 1}"
-        hover = [f"{title}, tenth {n}: {value:.2%}" for n, value in zip(tenths, mover.shares, strict=True)]
-        drawn[title] = Line(tenths, mover.shares, hover, place)
+        drawn[title] = Line(tenths, mover.shares, place)
     rows = [[count(n), *(percent(line.y[n - 1], 2) for line in drawn.values())] for n in tenths]
     columns = [Column("tenth", True), *(Column(title, True) for title in drawn)]
     table = Table(f"Share of the interactions along {name}", columns, rows, sortable=False)
@@ -267,11 +261,10 @@ def _scores(found: Audit, split: str) -> Figure:
     dots = []
     for each in sorted(scores, key=lambda each: (each.protocol, each.baseline != BASELINES[0])):
         if each.split == split:
-            name, figures = f"{each.protocol}, {period[each.baseline]}", (each.mean, each.low, each.high)
-            title = "{}, {}: NDCG@10 {:.3f}, {:.3f} to {:.3f}".format(each.baseline, each.protocol, *figures)
-            dots.append(Dot(name, *figures, BASELINES.index(each.baseline), title))
-    drawing = intervals(dots, "NDCG@10", max(1e-3, *(each.high for each in scores)), f"baselines-{split}")
-    return Figure("", drawing, "; ".join(dot.title for dot in dots))
+            name = f"{each.protocol}, {period[each.baseline]}"
+            title = f"{each.baseline}, {each.protocol}: {estimate(each)}"
+            dots.append(Dot(name, each.mean, each.low, each.high, BASELINES.index(each.baseline), title))
+    return intervals(dots, "NDCG@10", max(1e-3, *(each.high for each in scores)), f"baselines-{split}")
 
 
 def _costs(found: Audit, nth_clip: int) -> Figure:
@@ -283,6 +276,6 @@ def _costs(found: Audit, nth_clip: int) -> Figure:
             kept = f"{cost.ess_share:.1%}, largest weight {cost.largest_share:.2g} of all"
             hover.append(f"{name}, exponent {cost.exponent:g}: {kept}")
         shares = [1.0, *(each.ess_share for each in settings)]
-        drawn[name] = Line([0.0, *(each.exponent for each in settings)], shares, hover, place)
+        drawn[name] = Line([0.0, *(each.exponent for each in settings)], shares, place, titles=hover)
     axes = ("exponent of the weights", "effective share of the interactions")
     return line_figure(drawn, axes, f"ess{nth_clip}", Scale((False, True), top=1.05))

@@ -36,7 +36,7 @@ def concentration(count_V: NDArray[Any]) -> Concentration:
         head={f"{share:.0%}": head(count_V, share) for share in (0.01, 0.1, 0.2)},
         half=half,
         half_share=half / len(falling_V),
-        lorenz=tuple(lorenz(count_V, np.linspace(0, 1, POINTS)).tolist()),
+        lorenz=tuple(lorenz(falling_V, np.linspace(0, 1, POINTS)).tolist()),
     )
 
 

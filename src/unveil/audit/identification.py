@@ -22,6 +22,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from unveil.audit.evidence import days
+from unveil.audit.motion import counts
 from unveil.audit.timing import ALPHA, false_discovery
 from unveil.data.interactions import Interactions
 
@@ -80,7 +81,7 @@ def identification(log: Interactions) -> Identification:
 def _variation(log: Interactions, source: str, level_N: NDArray[Any], changed_V: Any = True) -> Variation:
     """Items with `LEAST` rows under two levels or more, of `changed_V` where that is given; their components."""
     place_N = np.minimum(np.unique(level_N, return_inverse=True)[1], LAST - 1)
-    edge_VL = _counts(log, place_N, int(place_N.max(initial=0)) + 1) >= LEAST
+    edge_VL = counts(log.item, place_N, len(log.items), int(place_N.max(initial=0)) + 1) >= LEAST
     varied_V = (edge_VL.sum(1) >= 2) & changed_V
     share_V = np.bincount(log.interacted().item, minlength=len(log.items)) / max(1, len(log.interacted()))
     edges = sparse.csr_array(edge_VL[varied_V])
@@ -95,14 +96,9 @@ def _changed(log: Interactions, window_N: NDArray[Any]) -> NDArray[np.bool_]:
     degrees of freedom, as windows are of equal size; at most one in twenty of them by chance (Benjamini–Hochberg)."""
     from scipy.special import chdtrc
 
-    count_VW = _counts(log, window_N, WINDOWS)
+    count_VW = counts(log.item, window_N, len(log.items), WINDOWS)
     mean_V = count_VW.mean(1)
     enough_V, changed_V = mean_V >= LEAST, np.zeros(len(mean_V), bool)
     chi2_V = ((count_VW - mean_V[:, None]) ** 2).sum(1) / np.maximum(mean_V, 1e-9)
     changed_V[enough_V] = false_discovery(chdtrc(WINDOWS - 1, chi2_V[enough_V])) < ALPHA
     return changed_V
-
-
-def _counts(log: Interactions, place_N: NDArray[Any], places: int) -> NDArray[np.int64]:
-    count = np.bincount(log.item * np.int64(places) + place_N, minlength=len(log.items) * places)
-    return count.reshape(len(log.items), places)

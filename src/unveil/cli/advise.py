@@ -37,9 +37,6 @@ def audit(
     overwrite: Overwrite = False,
 ) -> None:
     """Look at a log before anything is trained: popularity, order, leakage, baselines, weights, and what to do."""
-    from rich import print as print_table
-    from rich.table import Table
-
     from unveil.audit.advice import audit as audited
     from unveil.audit.advice import beside, check_output, write
     from unveil.data.readers.database import shown
@@ -53,11 +50,9 @@ def audit(
     write(found, log, names, options.log, output, this_command())
     prose = found.prose(path=shown(options.log), advice=found.advice)
     print_paragraphs(f"{prose.line('size')} {prose.line('apart')} {prose.line('plan')}", found.verdict)
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(justify="right", no_wrap=True)
-    for figure in prose.key_figures("keys"):
-        grid.add_row(figure.value, figure.label)
-    print_table(grid, "")
+    keys = prose.key_figures("keys")
+    width = max(len(figure.value) for figure in keys)
+    print_paragraphs("\n".join(f"{figure.value:>{width}}  {figure.label}" for figure in keys))
     print_paragraphs(*prose.paragraphs("next"), *prose.paragraphs("todo"))
     typer.echo(f"open {output} (figures: {beside(output)})")
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from unveil.cli.options import Assignments, Jobs, LogOptions, Overwrite, Seed, WorkerOptions, World, named_in, option
 from unveil.cli.terminal import print_report, run_study
-from unveil.errors import UnveilError
-from unveil.files import check_free
+from unveil.files import check_resumed
 
 
 def demo(
@@ -78,7 +77,6 @@ class RQ5Options(LoopOptions):
     """With the paper's defaults."""
 
     estimators: Annotated[str, option("Models, with commas between.", "--estimators", "-e")] = "naive,ips,itps"
-    rounds: Annotated[int, option("Rounds of feedback; the paper shows rounds 0 to 9.", min=1)] = 10
     replicates: Annotated[int, option("Repetitions of everything random; the paper: 5.", min=1)] = 5
     preset: Annotated[str, option("paper (the authors' settings), converged or quick.")] = "paper"
 
@@ -132,9 +130,6 @@ def _run(own: dict[str, Any], how: LoopOptions) -> None:
     from unveil.studies.loop import LoopStudy
 
     study = LoopStudy(**own, **how.settings())
-    if not how.resume:
-        check_free(how.output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
-    elif not (how.output / ABOUT).exists():
-        raise UnveilError("there is no loop to resume", where=how.output, hint="Leave --resume out to start one.")
+    check_resumed(how.output, (how.output / ABOUT).exists(), resume=how.resume)
     hint = "; the rounds that are over are kept. Go on with the same command and --resume."
     run_study(study, how.output, how.workers(), steps=study.rounds + 1, hint=hint)

@@ -204,13 +204,10 @@ class TrainingOptions:
         return Experiment.of(self.config or self.preset or "quick", changes, network)
 
 
-FITS = (
-    "How worlds are fitted: posterior (a draw, which keeps the differences between users), regularised (predicts best, "
-    "but is smoother) or paper (as the authors did: no biases, no penalty)."
-)
+FITS = "How worlds are fitted: posterior (keeps the differences between users), regularised (predicts best) or paper."
 CHOICES = (
-    "rational_exposed (the best of what they see; the paper's), rational_all (the best of all there is, seen or not), "
-    "categorical_exposed (at random among what they see, P ∝ γ) or categorical_all."
+    "rational_exposed (the best of what they see; the paper's), rational_all (the best of all), categorical_exposed "
+    "(P ∝ γ among what they see) or categorical_all."
 )
 
 

@@ -17,17 +17,7 @@ if TYPE_CHECKING:
     from unveil.serving.recommender import Recommendations
     from unveil.serving.server.model_store import ItemInfo
 
-_REASONS = """
-popularity  the item's share of all interactions
-propensity  probability that the item is shown, estimated by propensity_source
-reasons     items of the history; × 1.50: the recommended item is 1.5 times as likely with it, ÷ 1.50: 1.5 times less"""
 _ITEMS, _LIMITS = "Items", "Limits"
-_NO_WEIGHTS = "the run was trained with {} and not with these weights: they are those of {}."
-_PROXY = (
-    "these weights are 1 / popularity, because the log does not say what was shown. Popularity is exposure × "
-    "relevance, so training with them also removes relevance: on real users who saw every item it did harm "
-    "(docs/results/unbiased/kuairec). Compare with training without weights before you use them."
-)
 RunArgument = Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")]
 Ids = Annotated[Path | None, option("File with one item id per line.", panel=_ITEMS)]
 
@@ -62,6 +52,7 @@ def recommend(
     The recommendations for one --history have no user_id. Those of all users are streamed to the file. Several --where
     conditions all have to hold.
     """
+    from unveil.report.prose import Prose
     from unveil.serving.export import check_kind
     from unveil.serving.recommendations import ListRequest, recommend_all, recommendations
 
@@ -97,7 +88,7 @@ def recommend(
     else:
         print_lists(lists.frame, form)
         if reasons and form == "table":
-            typer.echo(_REASONS)
+            typer.echo("\n" + Prose(["terminal.md.j2"], {}).text("reasons"), nl=False)
 
 
 def _print_unknown(lists: "Recommendations") -> None:
@@ -139,6 +130,7 @@ def export(
     Weights are those of the run, or of ITPS where the run has none; other libraries can train with them. --set changes
     how they are computed, e.g. estimator.exponent=0.5.
     """
+    from unveil.report.prose import Prose
     from unveil.runs.train import export_weights
     from unveil.serving.export import export_embeddings, export_onnx
     from unveil.serving.recommender import Recommender
@@ -157,12 +149,8 @@ def export(
         changes = dict(map(parsed, assignments or ()))
         log = export_weights(run, place / f"weights.{form}", changes, overwrite=overwrite)
         typer.echo(f"{log.path}: weights of {log.estimator} by {log.propensity}, mean 1; {log.diagnostics}")
-        for warning in log.diagnostics.warnings():
-            typer.echo(f"warning    {warning}", err=True)
-        if log.trained_with != log.estimator:
-            typer.echo(f"note       {_NO_WEIGHTS.format(log.trained_with, log.estimator)}", err=True)
-        if log.by_proxy:
-            typer.echo(f"warning    {_PROXY}", err=True)
+        for text in Prose(["terminal.md.j2"], vars(log)).paragraphs("weights"):
+            typer.echo(text, err=True)
 
 
 def serve(

@@ -31,7 +31,7 @@ def print_evaluation(evaluation: "Evaluation") -> None:
     if lists:
         typer.echo()
         print_table(["list metrics", "all users", *list(tables)[1:]], lists)
-    typer.echo("mean over users ± half the width of its 95% bootstrap interval; ties go against the target")
+    typer.echo("mean over users ± half of its 95% bootstrap interval; ties go against the target")
 
 
 def _cells(summary: "pl.DataFrame") -> dict[tuple[str, str], dict[str, Any]]:
@@ -56,7 +56,7 @@ def print_comparison(comparison: "Comparison") -> None:
         print_table([protocol, *models], body)
         typer.echo()
     test = f"paired t-test per user, Holm-corrected p < {comparison.alpha:g}"
-    typer.echo(f"+ best (↓: the lowest)  * best, and better than the next by more than chance ({test})")
+    typer.echo(f"+ best (↓: the lowest)  * significantly better than the next ({test})")
 
 
 def print_lists(frame: "pl.DataFrame", form: str) -> None:

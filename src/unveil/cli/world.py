@@ -12,7 +12,6 @@ from unveil.cli.results import print_table
 from unveil.cli.terminal import bar, print_page_table, this_command, write_where_possible
 from unveil.errors import UnveilError, unknown
 from unveil.files import check_free, check_new_file
-from unveil.wording import quantity
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
@@ -103,6 +102,7 @@ def draw(
     import numpy as np
 
     from unveil.data.writers import write
+    from unveil.report.prose import Prose
     from unveil.simulation.choice import choice_model
     from unveil.simulation.world import World
 
@@ -121,18 +121,12 @@ def draw(
         hint = "Lower --severity: at this one next to nothing is ever exposed."
         raise UnveilError(f"there are no interactions in {source!r}", hint=hint)
     write(log, output)
-    more = "" if impressions is None else f", and {quantity(len(log.skipped()), 'impression')} without a click"
-    typer.echo(f"{output}: {log.interacted()}{more}, drawn from {source!r}")
-    if impressions is not None:
-        recorded = f"--set propensity.name=recorded-temporal --set propensity.rate={impressions:g}"
-        typer.echo(f"to learn exposure from impressions: unveil train {output} -e corrected {recorded}")
     if save_world is not None:
         source.save(save_world, overwrite=overwrite)
-        typer.echo(
-            f"{save_world}: its world; to train on true relevance: unveil train {output} --world {save_world} -e ideal"
-        )
-    elif source.severity != saved.severity or foresight or (world == "builtin" and seed):
-        typer.echo("its world is not saved: to train on true relevance, draw with --save-world DIR")
+    another = source.severity != saved.severity or foresight or (world == "builtin" and seed)
+    facts = {"output": output, "log": log, "world": repr(source), "impressions": impressions}
+    drawn = Prose(["terminal.md.j2"], {**facts, "save_world": save_world, "another": another})
+    typer.echo(drawn.text("drawn"), nl=False)
 
 
 def describe(

@@ -149,13 +149,12 @@ def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:
     return float(((2 * np.arange(1, size + 1) - size - 1) * ordered).sum() / (size * total)) if total else 0.0
 
 
-def lorenz(count_V: NDArray[np.int64], share_L: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the events on the least popular `share_L` of the items that have any; linear between two items."""
-    rising_V = np.sort(count_V[count_V > 0])
-    below_V1 = np.concatenate([[0.0], np.cumsum(rising_V) / rising_V.sum()])
+def lorenz(count_V: NDArray[np.int64] | NDArray[np.float64], share_L: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the events on the least popular `share_L` of the items; linear between two items."""
+    below_V1 = np.concatenate([[0.0], np.cumsum(np.sort(count_V)) / count_V.sum()])
     return np.asarray(np.interp(share_L, np.linspace(0, 1, len(below_V1)), below_V1))
 
 
 def head(count_V: NDArray[np.int64], share: float) -> float:
-    """Share of the events on the most popular `share` of the items: 1 − lorenz(1 − share)."""
-    return 1 - float(lorenz(count_V, np.array([1 - share]))[0])
+    """Share of the events on the most popular `share` of the items that have any: 1 − lorenz(1 − share)."""
+    return 1 - float(lorenz(count_V[count_V > 0], np.array([1 - share]))[0])

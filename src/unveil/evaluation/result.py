@@ -14,7 +14,7 @@ import polars as pl
 
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import higher_is_better
-from unveil.evaluation.statistics import Test, bootstrap, holm, paired
+from unveil.evaluation.statistics import bootstrap, holm, paired
 from unveil.files import write_whole
 
 CASES, METRICS = "cases.parquet", "metrics.json"
@@ -137,9 +137,7 @@ class Comparison:
     alpha: float
 
 
-def compare(
-    evaluations: Mapping[str, Evaluation], *, test: Test = "t", alpha: float = 0.05, seed: int = 0
-) -> Comparison:
+def compare(evaluations: Mapping[str, Evaluation], *, alpha: float = 0.05) -> Comparison:
     """Paired tests per user between all evaluations, corrected by Holm's method over the whole table."""
     if len(evaluations) < 2:
         raise UnveilError("nothing to compare with", found=f"{len(evaluations)} evaluation", expected="at least two")
@@ -151,11 +149,11 @@ def compare(
                 where=f"{first} and {name}",
                 hint="Evaluate them on the same log with the same split, negatives and seed.",
             )
-    tests = _tests(evaluations, test, seed)
+    tests = _tests(evaluations)
     return Comparison(_table(evaluations, tests, alpha), tests, alpha)
 
 
-def _tests(evaluations: Mapping[str, Evaluation], test: Test, seed: int) -> pl.DataFrame:
+def _tests(evaluations: Mapping[str, Evaluation]) -> pl.DataFrame:
     users = {name: per_user(evaluation.frame) for name, evaluation in evaluations.items()}
     shared = [c for c in next(iter(users.values())).columns[1:] if all(c in frame.columns for frame in users.values())]
     if not shared:
@@ -163,7 +161,7 @@ def _tests(evaluations: Mapping[str, Evaluation], test: Test, seed: int) -> pl.D
     rows = []
     for column in shared:
         for a, b in combinations(users, 2):
-            result = paired(users[a][column].to_numpy(), users[b][column].to_numpy(), test=test, seed=seed)
+            result = paired(users[a][column].to_numpy(), users[b][column].to_numpy())
             rows.append(dict(zip(FIGURE, parts(column), strict=True)) | {"a": a, "b": b} | vars(result))
     tests = _directed(pl.DataFrame(rows))
     return tests.with_columns(p_holm=pl.Series(holm(tests["p"].to_numpy())))

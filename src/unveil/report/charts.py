@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from unveil.report.page import Column, Table, count, number
 from unveil.report.page import Figure as PlotFigure
-from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, percent_ticks, plain_numbers, write_beside
+from unveil.report.plots import (
+    Line,
+    Scale,
+    canvas,
+    colour_of,
+    line_figure,
+    write_beside,
+)
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, PAPER, Drawing, themed
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ class Dot:
     paper: float | None = None  # a published figure, drawn as an open diamond
 
 
-def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> Drawing:
+def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> PlotFigure:
     """A row for each dot, from the top; the axis goes from 0 to `highest`, or as far as the dots need."""
     edges = [value for dot in dots for value in (dot.low, dot.high, dot.paper) if value is not None]
     room = 0.08 * (max(edges) - min(edges) or max(edges))
@@ -50,7 +57,8 @@ def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> 
                 write_beside(on.axes, f"{dot.mean:.3f}", (dot.high, row), (6, 0), INK, fontsize=9.5)
         on.axes.set_yticks(range(len(dots)), [dot.label for dot in dots], color=INK)
         on.axes.set(xlim=limits, ylim=(len(dots) - 0.4, -0.6))
-        return themed(on.figure, slug, {f"dot{row}": [dot.title] for row, dot in enumerate(dots)})
+        drawing = themed(on.figure, slug, {f"dot{row}": [dot.title] for row, dot in enumerate(dots)})
+        return PlotFigure("", drawing, f"{x}: {'; '.join(dot.title for dot in dots)}")
 
 
 #: What is shown of a sample, as matplotlib calls it: q1, med, q3; whislo and whishi within 1.5 quartile ranges of them.
@@ -120,37 +128,6 @@ def parallel(
         return themed(on.figure, slug, {f"path{rank}": [title] for rank, title in enumerate(paths)})
 
 
-def slopes(
-    left: Mapping[str, float],
-    right: Mapping[str, float],
-    colours: Sequence[int | None],
-    ends: tuple[str, str],
-    slug: str,
-) -> Drawing:
-    """A line for each name from one evaluation to another: lines that cross are ranks that flip."""
-    with canvas("", "", (4.8, 2.9)) as on:
-        on.axes.grid(visible=False)
-        for spine in on.axes.spines.values():
-            spine.set_visible(False)
-        on.axes.set_yticks([])
-        on.axes.set_xticks([0, 1], list(ends), color=INK)
-        on.axes.set_xlim(-0.55, 1.55)
-        for side in (0, 1):
-            on.axes.axvline(side, color=MUTED, linewidth=0.8)
-        for name, place in zip(left, colours, strict=True):
-            on.axes.plot([0, 1], [left[name], right[name]], color=colour_of(place), linewidth=1.8)
-            titles = [f"{name}, {end}: {value[name]:.3f}" for end, value in zip(ends, (left, right), strict=True)]
-            on.marks([0, 1], [left[name], right[name]], titles, colour_of(place), size=36)
-        on.axes.margins(y=0.14)
-        low, high = on.axes.get_ylim()
-        for side, values, way in ((0, left, "right"), (1, right, "left")):
-            height = apart(np.array(list(values.values())), 0.1 * (high - low))
-            for (name, value), at, place in zip(values.items(), height.tolist(), colours, strict=True):
-                text, offset = f"{name} {value:.3f}", (-8 if way == "right" else 8, 0)
-                write_beside(on.axes, text, (side, at), offset, colour_of(place), ha=way, annotation_clip=False)
-        return on.drawing(slug)
-
-
 def curves(
     at_E: NDArray[Any],
     value: Mapping[str, NDArray[Any]],
@@ -159,16 +136,23 @@ def curves(
     slug: str,
     x: str = "epoch",
 ) -> PlotFigure:
-    """One line for each name along the epochs, or what else `x` is, named at its end; with all numbers in a table."""
-    at = at_E.tolist()
-    drawn = {
-        label: Line(at, value_E.tolist(), [f"{label}, {x} {e}: {v:.3f}" for e, v in zip(at, value_E, strict=True)], c)
-        for (label, value_E), c in zip(value.items(), colours, strict=True)
-    }
+    """One line for each name along the epochs, or what else `x` is; with all numbers in a table."""
+    at, named = at_E.tolist(), zip(value.items(), colours, strict=True)
+    drawn = {label: Line(at, value_E.tolist(), colour) for (label, value_E), colour in named}
     each = zip(at, *value.values(), strict=True)
     rows = [[count(e), *("–" if np.isnan(v) else number(v, 3) for v in row)] for e, *row in each]
     data = Table(f"{y[0].upper()}{y[1:]} by {x}", [Column(name, True) for name in (x, *value)], rows, sortable=False)
-    return PlotFigure("", lines(drawn, (x, y), slug, Scale(whole=True)), f"{y} of {', '.join(value)}.", data=data)
+    return line_figure(drawn, (x, y), slug, Scale(whole=True), data)
+
+
+def lorenz_figure(held: Mapping[str, NDArray[Any]], whole: str, slug: str) -> PlotFigure:
+    """What even shares of the items hold of the whole, the least popular first; equality is the diagonal."""
+    drawn = {
+        name: Line(np.linspace(0, 1, len(held_L)).tolist(), held_L.tolist(), place)
+        for place, (name, held_L) in enumerate(held.items())
+    }
+    scale = Scale((True, True), top=1.0, diagonal=True)
+    return line_figure(drawn, ("share of the items, least first", f"share of {whole}"), slug, scale)
 
 
 def reliability_figure(
@@ -176,22 +160,12 @@ def reliability_figure(
 ) -> PlotFigure:
     """Observed against predicted, both logarithmic, empty bins at the lower edge; `verb`: 0.10 “shown”, “right” …"""
     every = [value for curve in curves.values() for side in curve for value in side if value > 0]
-    low, high = min(every) / 1.5, max(every) * 1.5
-    described = []
-    with canvas(*axes) as on:
-        on.axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
-        on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
-        for place, (name, (predicted, observed)) in enumerate(curves.items()):
-            seen, colour = [max(value, low) for value in observed], colour_of(place)
-            bins = list(zip(predicted, observed, strict=True))
-            described.append(f"{name}: {', '.join(f'{p:.2g} predicted, {o:.2g} {verb}' for p, o in bins)}")
-            on.axes.plot(predicted, seen, color=colour, linewidth=1.6)
-            on.marks(predicted, seen, [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in bins], colour)
-            on.axes.annotate(
-                name, (0.03, 0.96 - 0.08 * place), xycoords="axes fraction", color=colour, va="top", fontsize=9.5
-            )
-        plain_numbers(on.axes)
-        return PlotFigure("", on.drawing(slug), "; ".join(described))
+    low, drawn = min(every) / 1.5, {}
+    for place, (name, (predicted, observed)) in enumerate(curves.items()):
+        pairs = zip(predicted, observed, strict=True)
+        titles = [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in pairs]
+        drawn[name] = Line(predicted, [max(value, low) for value in observed], place, titles=titles)
+    return line_figure(drawn, axes, slug, Scale(log=(True, True), diagonal=True))
 
 
 #: Shares outside are drawn at the edge, as an arrow: a share has no bounds, and one far below 0 would flatten the rest.
@@ -264,7 +238,7 @@ def _ground(axes: "Axes", aim: float | None) -> None:
     if aim is not None:
         axes.axhline(aim, color=MUTED, linewidth=0.8, dashes=(4, 3))
     axes.set(ylim=(_LOW, _HIGH), yticks=(0, 0.5, 1))
-    percent_ticks(axes.yaxis)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("-", "−"))
 
 
 def _draw(axes: "Axes", column: Along, spots: Sequence[Spot], colour: Any, gid: str) -> dict[str, list[str]]:

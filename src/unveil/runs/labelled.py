@@ -169,7 +169,7 @@ class CalibratedRuns:
         for colour, (label, field) in enumerate({"as it is": "before", "calibrated": "after"}.items()):
             values = [float(getattr(point, field)) for point in self.curve]
             hover = [f"{label}, {size:,} users: {value:.4f}" for size, value in zip(sizes, values, strict=True)]
-            drawn[label] = Line(range(len(sizes)), values, hover, colour)
+            drawn[label] = Line(range(len(sizes)), values, colour, titles=hover)
         scale = Scale(bottom=None, ticks={place: f"{size:,}" for place, size in enumerate(sizes)})
         curve = [line_figure(drawn, ("users in the slice", self.metric), "curve", scale)] if sizes else []
         names = run_folder.short_names(self.runs)

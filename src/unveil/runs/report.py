@@ -19,7 +19,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.labelled import blocks, evaluate, reliability
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import Candidates, seen_cells
-from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
+from unveil.evaluation.result import FIGURE, Comparison, Evaluation, compare, parts, per_user
 from unveil.evaluation.statistics import bootstrap
 from unveil.models.baselines import LessPopular, Popularity
 from unveil.runs.labelled import Seen, labelled_run
@@ -190,9 +190,8 @@ class ComparedRuns:
         return [name for name in found if name != LISTS]
 
     def row(self, run: str, protocol: str, name: str) -> dict[str, Any]:
-        metric, _, k = name.partition("@")
-        wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == metric) & (pl.col("k") == int(k or 0))
-        return self.evaluations[run].summary.filter(wanted).row(0, named=True)
+        wanted = dict(zip(FIGURE, parts(f"{protocol}:{name}"), strict=True))
+        return self.evaluations[run].summary.filter(**wanted).row(0, named=True)
 
     def order(self, protocol: str) -> list[str]:
         return sorted(self.names, key=lambda name: -self.row(name, protocol, "NDCG@10")["mean"])

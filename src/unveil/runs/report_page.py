@@ -12,7 +12,7 @@ from polars import selectors
 
 from unveil.data.readers.database import shown
 from unveil.evaluation.labelled import PROTOCOL
-from unveil.evaluation.result import label
+from unveil.evaluation.result import FIGURE, label
 from unveil.files import versions, write_json, write_whole
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.charts import Dot, intervals, reliability_figure
@@ -218,8 +218,7 @@ def _mean(found: ComparedRuns, run: str, protocol: str, name: str) -> Cell:
     digits = 3 if row["mean"] < 10 else 1
     span = "" if row["low"] is None else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
     if protocol != LISTS and found.comparison is not None:
-        wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == row["metric"]) & (pl.col("k") == row["k"])
-        place = found.comparison.table.filter(wanted & (pl.col("model") == run)).row(0, named=True)
+        place = found.comparison.table.filter(**{name: row[name] for name in FIGURE}, model=run).row(0, named=True)
         mark = "best, significant" if place["significant"] else "best" if place["place"] == 1 else ""
     return Cell(f"{row['mean']:.{digits}f}{span}", row["mean"], mark, soft=mark == "best")
 
@@ -232,28 +231,26 @@ def _dots(found: ComparedRuns, protocol: str) -> Figure:
         title = f"{name}: {row['mean']:.4f}, {row['low']:.4f} to {row['high']:.4f}"
         dots.append(Dot(short, row["mean"], row["low"], row["high"], place, title))
     highest = max(dot.high for dot in dots) or 1.0
-    return Figure("", intervals(dots, "NDCG@10", highest, f"ndcg-{protocol}"), "; ".join(dot.title for dot in dots))
+    return intervals(dots, "NDCG@10", highest, f"ndcg-{protocol}")
 
 
 def _report_parts(found: Report) -> dict[str, Any]:
     parts: dict[str, Any] = _dial_figures(found.dials) if all(found.dials.values()) else {}
+    curves = {
+        ("first", "share that was right", "right"): {name: each.first for name, each in found.calibrations.items()},
+        ("items", "share of next items", "observed"): {name: each.items for name, each in found.calibrations.items()},
+    }
     if found.labelled is not None:
-        bins = {name: (each.predicted, each.observed) for name, each in found.labelled.curves.items()}
-        axes = "predicted share, logarithmic", "share of the positives"
         parts |= _result_parts(found.labelled)
-        parts["calibration-labelled"] = reliability_figure(bins, axes, "positive", "calibration-labelled")
+        curves["labelled", "share of the positives", "positive"] = dict(found.labelled.curves)
+    for (way, observed, verb), drawn in curves.items():
+        bins = {name: (each.predicted, each.observed) for name, each in drawn.items()}
+        axes, slug = ("predicted probability, logarithmic", observed), f"calibration-{way}"
+        parts[slug] = reliability_figure(bins, axes, verb, slug)
     for nth, of in enumerate(dict.fromkeys(each.of for each in found.slices), 1):
         group = [each for each in found.slices if each.of == of]
         if len(group) > 1:
             parts[f"slice-{nth}"] = _slice_lines(found.names, of, group)
-    for way, observed, verb in (
-        ("first", "share that was right", "right"),
-        ("items", "share of next items", "observed"),
-    ):
-        curves = {name: getattr(each, way) for name, each in found.calibrations.items()}
-        bins = {name: (each.predicted, each.observed) for name, each in curves.items()}
-        axes, slug = ("predicted probability, logarithmic", observed), f"calibration-{way}"
-        parts[slug] = reliability_figure(bins, axes, verb, slug)
     return parts | _curves(found.runs) | {"examples": [_lists(found, example) for example in found.examples]}
 
 
@@ -262,8 +259,8 @@ def _slice_lines(names: Sequence[str], of: str, group: Sequence[Slice]) -> Figur
     drawn = {}
     for place, run in enumerate(names):
         mean, low, high = zip(*(each.estimates[place] for each in group), strict=True)
-        hover = [f"{run}, {each.name}: {value:.3f}" for each, value in zip(group, mean, strict=True)]
-        drawn[run] = Line(list(ticks), mean, hover, place, low, high)
+        hover = [f"{run}, {each.name}: {value:.4f}" for each, value in zip(group, mean, strict=True)]
+        drawn[run] = Line(list(ticks), mean, place, low, high, hover)
     return line_figure(drawn, ("third of the cases", "NDCG@10"), f"by-{of.split()[0]}", Scale(ticks=ticks))
 
 
@@ -276,7 +273,7 @@ def _dial_figures(dials: Mapping[str, Sequence[Point]]) -> dict[str, Figure]:
         drawn = {}
         for place, (run, points) in enumerate(dials.items()):
             x, y = ([point[of] for point in points] for of in (figure, "ndcg"))
-            drawn[run] = Line(x, y, [said.format(run, **point) for point in points], place)
+            drawn[run] = Line(x, y, place, titles=[said.format(run, **point) for point in points])
         scale, data = Scale((figure == "coverage", False)), table if figure == "surprise" else None
         slug = f"dial-{figure}"
         found[slug] = line_figure(drawn, (name, f"NDCG@{TOP}, full ranking"), slug, scale, data)
@@ -289,18 +286,13 @@ def _curves(runs: Sequence[Run]) -> dict[str, Figure]:
         monitor, epochs = run.experiment.training.monitor, run.fitted.epochs
         values = {epoch.epoch: epoch.validation[monitor] for epoch in epochs if epoch.validation is not None}
         if values:
-            validation[run.name] = _curve(run.name, values, place, f"{monitor} ")
-        loss[run.name] = _curve(run.name, {epoch.epoch: epoch.loss for epoch in epochs}, place)
+            validation[run.name] = Line(list(values), list(values.values()), place)
+        loss[run.name] = Line([epoch.epoch for epoch in epochs], [epoch.loss for epoch in epochs], place)
     monitors = " or ".join(dict.fromkeys(run.experiment.training.monitor for run in runs))
     found = {"loss": line_figure(loss, ("epoch", "mean training loss"), "loss", Scale(bottom=None, whole=True))}
     if validation:
         found["validation"] = line_figure(validation, ("epoch", monitors), "validation", Scale(whole=True))
     return found
-
-
-def _curve(name: str, values: Mapping[int, float], place: int, what: str = "") -> Line:
-    hover = [f"{name}, epoch {epoch}: {what}{value:.4f}" for epoch, value in values.items()]
-    return Line(list(values), list(values.values()), hover, place)
 
 
 def _lists(found: Report, example: Example) -> Lists:

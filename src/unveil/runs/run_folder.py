@@ -1,17 +1,4 @@
-"""The run folder: what is in it, how it is written and read, and which runs may be compared.
-
-```
-config.json              every setting, defaults included
-about.json               versions, the log's fingerprint and figures, propensity and weights
-training.jsonl           a line an epoch
-checkpoint.safetensors   what --resume goes on from
-model.safetensors, items.parquet, users.parquet, histories.safetensors, manifest.json: the recommender
-exposure.safetensors     what its propensity says of every item, where it was trained with one
-cases.safetensors, negatives.safetensors: the cases, and what each target is ranked against
-metrics.json, cases.parquet: the results in summary, and case by case
-README.md                the model card
-```
-"""
+"""The run folder: how it is written and read, and which runs may be compared. Its files: docs/commands/train.md."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +21,7 @@ from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.result import RULES, Evaluation, label
-from unveil.files import alone_in, check_free, check_idle, explained, versions, write_json, write_whole
+from unveil.files import alone_in, check_idle, check_resumed, explained, versions, write_json, write_whole
 from unveil.report.prose import Prose
 from unveil.runs.config import Experiment
 from unveil.serving.model_files import MANIFEST
@@ -106,11 +93,8 @@ class Run:
 def claimed(folder: Path, *, resume: bool) -> Iterator[None]:
     """The folder for this process alone: empty, or one to resume. If nothing is written, none is left behind."""
     check_idle(folder)
-    if not resume:
-        check_free(folder, hint="Name another; or, if it holds a run that was stopped, pass --resume.")
-    elif not folder.is_dir():
-        raise UnveilError("there is no run to resume", where=folder, hint="Leave --resume out to start one.")
-    elif any(folder.iterdir()):
+    check_resumed(folder, folder.is_dir(), resume=resume)
+    if resume and any(folder.iterdir()):
         read_json(folder / CONFIG)
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     with explained(folder):

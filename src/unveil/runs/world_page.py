@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.report.page import Code, Figure, Table, write_page
-from unveil.report.plots import Line, Scale, line_figure
+from unveil.data.describe import lorenz
+from unveil.report.charts import curves, lorenz_figure
+from unveil.report.page import Code, Table, write_page
 from unveil.report.prose import Prose
 from unveil.simulation.describe import rows
 from unveil.simulation.world import World
@@ -23,11 +24,12 @@ def write_world_page(world: World, path: Path, command: Sequence[str]) -> Path:
     by_step, theta_V = step_means(world)
     figures = world.describe()
     facts = {"origin": world.origin, "world": figures, "rows": rows(figures)}
-    prose = Prose(["world.md.j2"], {**facts, "sampled_users": _USERS, "steps": by_step.rows()})
+    prose = Prose(["world.md.j2"], {**facts, "sampled_users": _USERS})
+    means = {name: by_step[name].to_numpy() for name in by_step.columns[1:]}
     parts = {
         "fit": fit_table(world.origin),
-        "by-step": _by_step(by_step, prose.table("by_step")),
-        "shares": _lorenz(theta_V),
+        "by-step": curves(by_step["step"].to_numpy(), means, (0, 1), "mean over users and items", "by-step", "step"),
+        "shares": lorenz_figure({"": lorenz(theta_V, np.linspace(0, 1, 21))}, "exposure", "exposure-shares"),
         "command": Code(shlex.join(command)),
     }
     write_page(prose.page(parts), path)
@@ -59,23 +61,6 @@ def step_means(world: World) -> tuple[pl.DataFrame, NDArray[np.float64]]:
             theta_V += theta_BV.mean(0)
     frame = pl.DataFrame(means, schema=["step", "relevance γ", "exposure θ"], orient="row")
     return frame, theta_V / max(1, len(means))
-
-
-def _by_step(means: pl.DataFrame, data: Table) -> Figure:
-    step, drawn = means["step"].to_list(), {}
-    for place, (name, value) in enumerate(means.drop("step").to_dict(as_series=False).items()):
-        hover = [f"{name}, step {at}: {mean:.3f}" for at, mean in zip(step, value, strict=True)]
-        drawn[name] = Line(step, value, hover, place)
-    return line_figure(drawn, ("step", "mean over users and items"), "by-step", Scale(whole=True), data)
-
-
-def _lorenz(theta_V: NDArray[np.float64]) -> Figure:
-    share_V = np.cumsum(np.sort(theta_V)[::-1]) / theta_V.sum()
-    at = np.unique(np.linspace(1, len(share_V), min(21, len(share_V))).round().astype(np.int64))
-    x, y = (at / len(share_V)).tolist(), share_V[at - 1].tolist()
-    hover = [f"the most exposed {a:.0%} of the items: {b:.0%} of all exposure" for a, b in zip(x, y, strict=True)]
-    axes = ("items, most exposed first", "share of exposure")
-    return line_figure({"exposure": Line(x, y, hover)}, axes, "exposure-shares", Scale((True, True), diagonal=True))
 
 
 def _spread(many: int, few: int) -> NDArray[np.int64]:

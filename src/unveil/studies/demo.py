@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.audit.exposure import rank_correlation
-from unveil.data.describe import rows
+from unveil.data.describe import lorenz, rows
 from unveil.data.writers import write as write_log
 from unveil.estimators.base import weights_of
 from unveil.evaluation.result import column, parts, per_user
 from unveil.report import plots
-from unveil.report.charts import curves, intervals
+from unveil.report.charts import curves, intervals, lorenz_figure
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Figure
 from unveil.simulation.builtin import WorldSpec
@@ -50,6 +50,7 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
     """The plots of the log; their words are in the template."""
     names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
     counts = {"chosen": own.chosen_V, "most relevant": own.relevant_V}
+    held = {name: lorenz(count_V, np.linspace(0, 1, 21)) for name, count_V in counts.items()}
     exposures: dict[str, NDArray[Any]] = {"chosen": own.theta_N, "most relevant": own.relevant_theta_N}
     titles = [
         f"{name}: exposure {theta:.3f}, relevance {gamma:.2f}, {n:,} interactions"
@@ -58,15 +59,11 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
     axes = "mean exposure θ, logarithmic", "mean relevance γ"
     steps_T, colours = np.arange(own.world.n_steps), range(len(own.seasons))
     return {
-        "lorenz": _plot(plots.lorenz(counts)),
-        "exposures": _plot(plots.distributions(exposures, "exposure θ, logarithmic")),
-        "items": _plot(plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth")),
+        "lorenz": lorenz_figure(held, "the whole", "lorenz"),
+        "exposures": plots.distributions(exposures, "exposure θ, logarithmic"),
+        "items": plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth"),
         "seasons": curves(steps_T, own.seasons, colours, "mean exposure θ", "seasons", "time step"),
     }
-
-
-def _plot(drawing: Any) -> Figure:
-    return Figure("", drawing, "")
 
 
 def _top_items(own: WorldLog) -> list[tuple[str, int, int, float, float]]:
@@ -165,13 +162,13 @@ class Demo(Study):
         sampled, both = Measure(TRUE, results.protocol("uniform"), "NDCG", 10), [HEADLINE, HELD_OUT]
         weights = self._event_weights(answer)
         own = {named(arm): weight_N for arm, weight_N in weights.items()}
-        drawing = plots.distributions(own, "weight 1/θ, logarithmic", "weights", [COLOURS[arm] for arm in weights])
+        colours = [COLOURS[arm] for arm in weights]
         return {
             "true": means_figure(results, HEADLINE, both),
             "held_out": means_figure(results, HELD_OUT, both),
             "sampled": means_figure(results, sampled, [sampled]),
             "relevance": means_figure(results, RELEVANCE, [RELEVANCE], "mean relevance γ of the top 10"),
-            "weights_figure": _plot(drawing),
+            "weights_figure": plots.distributions(own, "weight 1/θ, logarithmic", "weights", colours),
             "learning": learning_figure(answer.by_arm(), "the demo", "learning"),
             **log_figures(world_log(self, 0)),
         }
@@ -210,5 +207,4 @@ def means_figure(results: Results, measure: Measure, axis: Sequence[Measure], la
     every = [results.estimate(arm, m) for arm in arms for m in axis]
     highest = max(each.mean if each.high is None else each.high for each in every)
     slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}"
-    drawing = intervals(dots, label or measure.name, highest, slug)
-    return Figure("", drawing, f"Best first: {', '.join(f'{dot.label} {dot.mean:.3f}' for dot in dots)}.")
+    return intervals(dots, label or measure.name, highest, slug)

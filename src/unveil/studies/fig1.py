@@ -243,7 +243,7 @@ def funnel(found: PlaceTests, titles: Sequence[str]) -> Figure:
             marks = on.axes.scatter(count_V[items], mean_V[items], s=7, color=colour, alpha=0.7, linewidths=0)
             marks.set_gid(name)
             hover[name] = [f"{titles[v]}: {count_V[v]:,} events, mean place {mean_V[v]:.3f}" for v in items]
-        plain_numbers(on.axes, y=False)
+        plain_numbers(on.axes.xaxis)
         drawing = themed(on.figure, "funnel", {name: each for name, each in hover.items() if each})
     about = f"{len(shown):,} items, {int(differs.sum()):,} differ from random order"
     return Figure("", drawing, f"Mean place against number of events: {about}.")

@@ -1,15 +1,16 @@
 """RQ3: how much does it matter that evaluation is on true relevance?"""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
 from unveil.evaluation.statistics import holm
-from unveil.report.charts import slopes
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Figure, Figures
+from unveil.report.plots import Line, Scale, line_figure
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import ALPHA, BOUND, STANDARD, TRUE, Measure, Results, tests_json
@@ -110,12 +111,11 @@ def _moves(true: int, standard: int) -> str:
 
 
 def _slope_figure(results: Results, measure: Measure) -> Figure:
-    arms, by_log = results.trained, measure._replace(evaluation=STANDARD)
-    left, right = ({named(arm): results.mean(arm, each) for arm in arms} for each in (measure, by_log))
-    said = "; ".join(f"{name} {left[name]:.3f} and {right[name]:.3f}" for name in left)
+    both = (measure, measure._replace(evaluation=STANDARD))
+    drawn = {
+        named(arm): Line([0, 1], [results.mean(arm, each) for each in both], COLOURS.get(arm))
+        for arm in results.trained
+    }
     slug = f"flip-{measure.metric.lower()}-{measure.k}"
-    return Figure(
-        measure.name,
-        slopes(left, right, [COLOURS.get(arm) for arm in arms], ("true relevance", "standard"), slug),
-        f"{measure.name} of each estimator on true relevance and by the standard evaluation: {said}.",
-    )
+    scale = Scale(bottom=None, ticks={0: "true relevance", 1: "standard"})
+    return replace(line_figure(drawn, ("evaluation", measure.name), slug, scale), title=measure.name)

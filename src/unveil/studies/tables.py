@@ -11,7 +11,7 @@ from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.charts import Along, Dot, Spot, curves, intervals, panels
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Cell, Column, Figure, Table, columns, plain
-from unveil.report.plots import Line, Scale, lines
+from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import estimate, interval, number, share, signed
 from unveil.report.prose import percent as percentage
 from unveil.studies.arms import Variant
@@ -82,12 +82,9 @@ def dots_figure(results: Results, measure: Measure, published: Published | None 
     dots = [dot(arm, each, 4, published.figure(arm, measure) if published else None) for arm, each in found.items()]
     diamonds = " Diamond: the paper." if any(dot.paper is not None for dot in dots) else ""
     slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
-    return Figure(
-        f"{measure.name}, {measure.evaluation}",
-        intervals(dots, measure.name, None, slug),
-        f"Mean {measure.name} with its interval: {', '.join(f'{dot.label} {dot.mean:.3f}' for dot in dots)}.",
-        f"Dot and line: our mean and 95% interval.{diamonds} The axis does not start at 0.",
-    )
+    caption = f"Dot and line: our mean and 95% interval.{diamonds} The axis does not start at 0."
+    title = f"{measure.name}, {measure.evaluation}"
+    return replace(intervals(dots, measure.name, None, slug), title=title, caption=caption)
 
 
 def along_figure(
@@ -109,19 +106,17 @@ def along_figure(
         ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
         low, high = zip(*ends, strict=True) if ends else (None, None)
         hover = [f"{named(arm)}, {condition} {place:g}: {text}" for place, text in zip(at, texts, strict=True)]
-        drawn[named(arm)] = Line(at, [each.mean for each in found], hover, COLOURS.get(arm), low, high)
+        drawn[named(arm)] = Line(at, [each.mean for each in found], COLOURS.get(arm), low, high, hover)
         cells.append([Cell(text, each.mean) for text, each in zip(texts, found, strict=True)])
     rows = [[f"{place:g}", *row] for place, *row in zip(at, *cells, strict=True)]
     heads = [Column(head, True) for head in (condition, *drawn)]
     whole = all(place.is_integer() for place in at)
     scale = Scale(bottom=None, whole=whole, ticks=None if whole else {place: f"{place:g}" for place in at})
-    return Figure(
-        title or f"{name}, {measure.protocol}",
-        lines(drawn, (condition, name), slug or f"band-{measure.protocol}-{measure.metric.lower()}-{measure.k}", scale),
-        f"{name} along {condition} for {', '.join(drawn)}.",
-        f"Means, and {percentage(level)} intervals over {results.units}.",
-        data=Table(f"{name} by {condition}", heads, rows, sortable=False),
-    )
+    slug = slug or f"band-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
+    data = Table(f"{name} by {condition}", heads, rows, sortable=False)
+    caption = f"Means, and {percentage(level)} intervals over {results.units}."
+    figure = line_figure(drawn, (condition, name), slug, scale, data)
+    return replace(figure, title=title or f"{name}, {measure.protocol}", caption=caption)
 
 
 def ess_share(records: Records, part: str | None = None) -> float | None:

@@ -12,7 +12,7 @@ from unveil.errors import UnveilError
 from unveil.report.charts import Dot, intervals
 from unveil.report.names import COLOURS
 from unveil.report.page import Figure
-from unveil.report.plots import Line, Scale, lines
+from unveil.report.plots import Line, Scale, line_figure
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.theory import claims
@@ -131,9 +131,8 @@ class Theory(Study):
                 label, colour = f"{row['estimator']}, {choice_name(row['choice'])}", COLOURS[row["estimator"].lower()]
                 title = f"{label}: {relative(row['mean'])}"
                 dots.append(Dot(label, row["mean"], row["low"], row["high"], colour, title, row["formula"]))
-        drawing = intervals(dots, "bias, relative to the ideal loss", None, "biases")
         return {
-            "biases": Figure("", drawing, f"Relative bias by choice model: {'; '.join(dot.title for dot in dots)}."),
+            "biases": intervals(dots, "bias, relative to the ideal loss", None, "biases"),
             "first-limit": _first(found["minimisers"], "user_first"),
             "first-one-log": _first(found["minimisers"], "log_first"),
         }
@@ -181,9 +180,7 @@ def _first(minima: Sequence[Mapping[str, Any]], quantity: str) -> Figure:
     drawn = {}
     for label in dict.fromkeys(row["estimator"] for row in minima):
         along = {row["severity"]: row[quantity] for row in minima if row["estimator"] == label}
-        titles = [f"{label}, severity {severity:g}: {value:.1%}" for severity, value in along.items()]
-        drawn[label] = Line(list(along), list(along.values()), titles, COLOURS[label.lower()])
+        drawn[label] = Line(list(along), list(along.values()), COLOURS[label.lower()])
     scale = Scale(percent=(False, True), top=1.0, ticks={severity: f"{severity:g}" for severity in SEVERITIES})
-    drawing = lines(drawn, ("severity p", "favourite ranked first"), quantity.replace("_", "-"), scale)
-    shares = ", ".join(f"{row['estimator']} {row[quantity]:.0%} at {row['severity']:g}" for row in minima)
-    return Figure("", drawing, f"Share of slots at which the favourite is ranked first, by severity: {shares}.")
+    axes = ("severity p", "share of slots with the favourite first")
+    return line_figure(drawn, axes, quantity.replace("_", "-"), scale)

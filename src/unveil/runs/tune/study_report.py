@@ -1,14 +1,4 @@
-"""The study folder and its report. Prose is in `tune.md.j2`.
-
-```
-study.json         what was planned, with what, and the best; written first, to say what the folder is
-journal.log        Optuna's journal, unless the study is in a database
-trials/NNN/rM/     replicate M of trial NNN: of a training a line an epoch, and while it lasts a checkpoint
-trials.csv         a row a trial
-best.toml          the winning settings, as a config of `unveil train` or `unveil world fit`
-index.html         the report
-```
-"""
+"""The study folder and its report; the files are listed in docs/commands/tune.md. Prose is in `tune.md.j2`."""
 
 import csv
 import math
@@ -24,8 +14,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from unveil.errors import UnveilError
 from unveil.files import versions, write_json, write_whole
 from unveil.report.charts import bars, parallel
-from unveil.report.page import Figure, Page, write_page
-from unveil.report.plots import Line, Scale, lines
+from unveil.report.page import Figure, Page, Table, write_page
+from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose
 from unveil.report.svg import Drawing
 from unveil.runs.run_folder import read_json
@@ -107,7 +97,7 @@ def page(study: Study, command: str) -> Page:
     found, parts = importances(study.trials, study.plan.space), dict[str, Figure]()
     prose = _prose(study, command, importances=found, parts=parts)
     if study.subject.objective.epochs is not None:
-        parts["curve"] = Figure("", _curve(study), "", data=prose.table("replicates"))
+        parts["curve"] = _curve(study, prose.table("replicates"))
     if any(each.share is not None for each in found):
         shares = {each.name: each.share or 0.0 for each in found}
         drawing = bars(shares, [short(name) for name in shares], "share of the variation between trials", "importance")
@@ -174,14 +164,13 @@ def _labels(dimension: Dimension, values: Sequence[Any]) -> list[tuple[float, st
     return [(float(part), f"{ends[part][0]:.3g} to {ends[part][1]:.3g}") for part in part_N]
 
 
-def _curve(study: Study) -> Drawing:
+def _curve(study: Study, data: Table) -> Figure:
     curves = [dict(each.curve) for each in study.best.replicates]
     epochs = sorted(set.intersection(*map(set, curves)))
     values = [[each[epoch] for each in curves] for epoch in epochs]
     mean, low, high = [float(np.mean(each)) for each in values], list(map(min, values)), list(map(max, values))
-    titles = [f"epoch {epoch}: {value:.4f}" for epoch, value in zip(epochs, mean, strict=True)]
-    drawn = {"mean": Line(epochs, mean, titles, 0, low, high)}
-    return lines(drawn, ("epoch", f"validation {study.subject.objective.metric}"), "best-curve", Scale(whole=True))
+    axes = ("epoch", f"validation {study.subject.objective.metric}")
+    return line_figure({"mean": Line(epochs, mean, 0, low, high)}, axes, "best-curve", Scale(whole=True), data)
 
 
 def _parallel(study: Study) -> Drawing:
