@@ -107,7 +107,7 @@ def test_a_tuner_has_the_labels_and_the_training_part_alone(finished: Finished, 
     ("frame", "changes", "problem"),
     [
         (small_frame().select("user_id", "item_id"), {}, "own histories"),
-        (likes().with_columns(label=pl.lit(1)), {}, "all labels are alike"),
+        (likes().with_columns(label=pl.lit(0)), {}, "all labels are alike"),
         (likes().with_columns(user_id=pl.lit("nobody")), {}, "no positive is left"),
         (likes().clear(), {}, "no rows"),
         (likes(), {"training.monitor": "MRR@10"}, "no such metric"),

@@ -40,7 +40,7 @@ _RECIPE = (
     "naive,ips@popularity+exponent=0.5,itps@popularity+exponent=0.2,ips@popularity,itps@popularity,itps@true,ideal"
 )
 _UNBIASED = (
-    "most-popular,popularity-balanced,item-knn,ease,naive,bert4rec,ips@popularity,itps@popularity,"
+    "most-popular,popularity-balanced,item-knn,ease,naive,naive-validated,bert4rec,ips@popularity,itps@popularity,"
     "itps@popularity+exponent=0.2,logit-adjustment@popularity,wmf-distilled"
 )
 _CHOICES = "rational_exposed,categorical_exposed,rational_all"

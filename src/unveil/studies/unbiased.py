@@ -18,7 +18,7 @@ from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError
-from unveil.evaluation.labelled import LabelledTest, blocks, check_metric
+from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
 from unveil.report.page import Figures
@@ -39,7 +39,9 @@ BASELINES: Mapping[str, Any] = {
     "ease": lambda train: ItemToItem.ease(train, 5000.0),
 }
 #: The network, where it is not SASRec, by the arm.
-_NETWORKS = {"bert4rec": "bert4rec"}
+_NETWORKS = {"bert4rec": "bert4rec", "naive-validated": "sasrec"}
+#: The arm whose epoch is chosen by the largest slice of half A, and not by held-out interactions.
+_VALIDATED = "naive-validated"
 #: β of the control arms: naive + β · log popularity, in standard deviations of it.
 _CONTROLS = (-1.0, 0.5, 1.0, 4.0)
 #: Arms that are calibrated too.
@@ -75,7 +77,7 @@ class Unbiased(Study):
     min_rating: float | None = None  # ratings from which an item is liked, in the log and in the test
     ordered: bool = True  # whether the log says in which order things happened
     replicates: AtLeastOne = 3
-    estimators: tuple[str, ...] = (*BASELINES, BASE, "bert4rec", "ips", "itps", "logit-adjustment", "wmf-distilled")
+    estimators: tuple[str, ...] = (*BASELINES, BASE, _VALIDATED)
     sizes: tuple[AtLeastOne, ...] = (10, 30, 100, 140)  # users of a slice
     preset: str = "quick"
     seed: int = 0
@@ -144,12 +146,16 @@ class Unbiased(Study):
 
     def fitted(self, cell: Cell, context: Context) -> tuple[Any, int]:
         """What scores items for an arm, a baseline or a network, and how much of a history it reads."""
-        arm, (log, whole, _) = cell.at["estimator"], data_of(self)
+        arm, (log, whole, test) = cell.at["estimator"], data_of(self)
         if arm in BASELINES:
             return BASELINES[arm](whole), _WHOLE_HISTORY
         recipe, split = self.recipe(arm, cell.at["replicate"]), leave_one_out(whole)
         trainer = prepare(split.train, resolved(recipe, split.train, log), log=log)
-        trainer.fit(validation_of(split, recipe), watch=TrainingShare(context.on_progress))
+        validation: Any = validation_of(split, recipe)
+        if arm == _VALIDATED:
+            own = np.random.default_rng([self.seed, cell.at["replicate"]]).permutation(self.halves(test, log)[0])
+            validation = LabelledValidation(test.some(own[: max(self.sizes)]), split.train, self.metric)
+        trainer.fit(validation, watch=TrainingShare(context.on_progress))
         return trainer.model, recipe.model.length
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
