@@ -204,7 +204,7 @@ class TrainingOptions:
         return Experiment.of(self.config or self.preset or "quick", changes, network)
 
 
-FITS = "How worlds are fitted: posterior (keeps the differences between users), regularised (predicts best) or paper."
+FITS = "How worlds are fitted: posterior (keeps users different), regularised (predicts best) or paper (no penalty)."
 CHOICES = (
     "rational_exposed (the best of what they see; the paper's), rational_all (the best of all), categorical_exposed "
     "(P ∝ γ among what they see) or categorical_all."
