@@ -14,13 +14,14 @@ from torch import Tensor, nn
 
 from tests.data.logs import log_of
 from tests.evaluation.small import Table, histories_of, random_histories
+from tests.scorers import Constant
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import EvalCases, Split, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.metrics import NOBODY
-from unveil.models.baselines import Constant, Popularity, Random
+from unveil.models.baselines import Popularity, Random
 
 
 def split_of(seed: int, n_users: int = 30) -> Split:

@@ -10,13 +10,14 @@ import pytest
 from scipy.stats import ttest_rel
 
 from tests.evaluation.small import Table, random_histories
+from tests.scorers import Constant
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation, column, compare, parts
 from unveil.evaluation.statistics import holm
-from unveil.models.baselines import Constant, Popularity, Random
+from unveil.models.baselines import Popularity, Random
 
 
 @pytest.fixture

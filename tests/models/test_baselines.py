@@ -4,8 +4,9 @@ import torch
 from scipy.stats import kstest
 
 from tests.evaluation.small import histories_of
+from tests.scorers import Constant
 from unveil.data.slots import tokens_of
-from unveil.models.baselines import Constant, ItemToItem, LessPopular, Popularity, Random
+from unveil.models.baselines import ItemToItem, LessPopular, Popularity, Random
 
 
 def test_popularity_scores_by_training_count() -> None:

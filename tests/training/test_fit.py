@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from tests.run_folders import TINY, small_log
+from tests.scorers import Constant
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import ValidationEvaluator
-from unveil.models.baselines import Constant, Random
+from unveil.models.baselines import Random
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.training.fit import prepare, validation_of

@@ -84,16 +84,6 @@ def _together(train: Sequences) -> NDArray[np.float32]:
 
 
 @dataclass(frozen=True)
-class Constant:
-    """All items are equal: a metric above 0 is due to the rule for ties."""
-
-    n_items: int
-
-    def scores(self, token_BL: Tensor) -> Tensor:
-        return torch.zeros(len(token_BL), self.n_items, device=token_BL.device)
-
-
-@dataclass(frozen=True)
 class Random:
     """Uniform scores in [0, 1): a hash of seed, history and item, whatever the batch and the padding."""
 
