@@ -142,18 +142,14 @@ class CalibratedRuns:
             {"run": str(self.runs[run]), "recipe": recipe, "mean": float(mean)}
             for (run, recipe), mean in zip(self.found.names, means, strict=True)
         ]
-        learnt = {
-            "scale": self.learnt.scale,
-            "personal": self.learnt.personal,
-            "popularity": self.learnt.popularity.tolist(),
-            "appeal": self.learnt.appeal,
-        }
+        own = self.learnt
+        learnt = {"scale": own.scale, "personal": own.personal, "popularity": own.popularity.tolist()}
         return {
             "metric": self.metric,
             "users": self.users,
             "skipped": self.skipped,
             "candidates": rows,
-            "best": {"run": str(self.run), "recipe": self.recipe, **learnt},
+            "best": {"run": str(self.run), "recipe": self.recipe, **learnt, "appeal": own.appeal},
             "gain": asdict(self.found.gain),
             "recommended": self.found.is_better,
             "curve": [asdict(point) for point in self.curve],
@@ -219,9 +215,8 @@ def calibrate_runs(
         progress(len(parts), len(runs) + 1 + len(SIZES))
     users = len(parts[0])
     if users < _FEWEST:
-        raise UnveilError(
-            "too few users to learn from", where=source, found=users, expected=f"{_FEWEST} with liked and other items"
-        )
+        expected = f"{_FEWEST} with liked and other items"
+        raise UnveilError("too few users to learn from", where=source, found=users, expected=expected)
     found = slice_calibration.cross_fit(parts, np.random.default_rng(seed), metric)
     progress(len(runs) + 1, len(runs) + 1 + len(SIZES))
     run_place, recipe = found.names[found.best]
