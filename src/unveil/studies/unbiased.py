@@ -110,10 +110,8 @@ class Unbiased(Study):
         if test.candidate_C is None:
             able_R = np.intersect1d(able_R, test.user_R[~test.label_R])
         if min(able := [len(np.intersect1d(half, able_R)) for half in halves]) < 2:
-            found, expected = " and ".join(map(str, able)), "2 or more in each with liked and other items"
-            raise UnveilError(
-                "too few users for two halves", where=self.test or self.log, found=found, expected=expected
-            )
+            found, least = " and ".join(map(str, able)), "2 or more in each with liked and other items"
+            raise UnveilError("too few users for two halves", where=self.test or self.log, found=found, expected=least)
         own, other = map(len, halves)
         about = f"{log}; test: {quantity(own, 'user')} in half A, to learn or choose by, and {other:,} in half B"
         return Source(self.log, log.fingerprint() + test.fingerprint, about)
