@@ -178,6 +178,11 @@ def test_what_was_shown_says_what_is_similar(unveil: Command, finished: Finished
     what = ("calibrate", copied, "--slice", likes(finished, tmp_path / "slice.csv"), "--metric", "AUC", "--draws", "0")
     assert unveil(*what, "--log", tmp_path / "shown.csv").code == 0
     assert "nowhere.csv" in unveil(*what, "--log", tmp_path / "nowhere.csv").failure()
+    at_random.write_csv(tmp_path / "random.csv")  # nothing but rows of a random policy: as without impressions
+    of_random = similarity(Interactions.read(tmp_path / "random.csv"), recommender.items, recommender.sequences)
+    np.testing.assert_allclose(np.abs(of_random), np.abs(chosen_VD), atol=1e-6)
+    frame.with_columns(pl.format("{}x", "item_id").alias("item_id")).write_csv(tmp_path / "other.csv")
+    assert "no item of the log is one of the runs" in unveil(*what, "--log", tmp_path / "other.csv").failure()
 
 
 def test_impressions_are_read_from_the_log_of_the_run(unveil: Command, finished: Finished, tmp_path: Path) -> None:

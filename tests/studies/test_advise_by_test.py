@@ -152,6 +152,13 @@ def test_mistakes_are_found_before_any_training(log: Path, tmp_path: Path) -> No
     few.write_text("user_id,item_id\nu0,i39\n")
     with pytest.raises(UnveilError, match="too few users for two halves"):
         run(study(log, str(few)), tmp_path / "none", Inline())
+    own, _, test = data_of(study(log))
+    for half in study(log).halves(test, own):  # all labels of the other half are 0: nobody there to choose, or to test
+        liked = [raw if user in half else 0 for user, raw in zip(test.user_R, test.label_R.astype(int), strict=True)]
+        ids = {"user_id": own.users.raw(test.user_R), "item_id": own.items.raw(test.item_R), "label": liked}
+        pl.DataFrame(ids).write_csv(few)
+        with pytest.raises(UnveilError, match="too few users for two halves"):
+            run(study(log, str(few)), tmp_path / "none", Inline())
     assert not (tmp_path / "none").exists()
     with pytest.raises(UnveilError, match="no such metric"):
         study(log, metric="nDCG")

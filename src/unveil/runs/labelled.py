@@ -142,18 +142,14 @@ class CalibratedRuns:
             {"run": str(self.runs[run]), "recipe": recipe, "mean": float(mean)}
             for (run, recipe), mean in zip(self.found.names, means, strict=True)
         ]
-        learnt = {
-            "scale": self.learnt.scale,
-            "personal": self.learnt.personal,
-            "popularity": self.learnt.popularity.tolist(),
-            "appeal": self.learnt.appeal,
-        }
+        own = self.learnt
+        learnt = {"scale": own.scale, "personal": own.personal, "popularity": own.popularity.tolist()}
         return {
             "metric": self.metric,
             "users": self.users,
             "skipped": self.skipped,
             "candidates": rows,
-            "best": {"run": str(self.run), "recipe": self.recipe, **learnt},
+            "best": {"run": str(self.run), "recipe": self.recipe, **learnt, "appeal": own.appeal},
             "gain": asdict(self.found.gain),
             "recommended": self.found.is_better,
             "curve": [asdict(point) for point in self.curve],
@@ -214,19 +210,13 @@ def calibrate_runs(
         if vector_VD is None:
             vector_VD = similarity(shown, recommender.items, recommender.sequences)
         scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
-        parts.append(
-            slice_calibration.Slice.of(
-                list(scored),
-                slice_calibration.item_features(recommender.sequences),
-                vector_VD,
-            )
-        )
+        feature_VP = slice_calibration.item_features(recommender.sequences)
+        parts.append(slice_calibration.Slice.of(list(scored), feature_VP, vector_VD))
         progress(len(parts), len(runs) + 1 + len(SIZES))
     users = len(parts[0])
     if users < _FEWEST:
-        raise UnveilError(
-            "too few users to learn from", where=source, found=users, expected=f"{_FEWEST} with liked and other items"
-        )
+        expected = f"{_FEWEST} with liked and other items"
+        raise UnveilError("too few users to learn from", where=source, found=users, expected=expected)
     found = slice_calibration.cross_fit(parts, np.random.default_rng(seed), metric)
     progress(len(runs) + 1, len(runs) + 1 + len(SIZES))
     run_place, recipe = found.names[found.best]
@@ -249,10 +239,13 @@ def impressions_of(run: Path) -> Interactions | None:
 
 def similarity(shown: Interactions | None, items: Vocabulary, sequences: Sequences) -> NDArray[np.float64]:
     """Features of items by who was shown them, but by a random policy; without impressions, by who chose them."""
-    if shown is None:
+    if shown and shown.randomised is not None:
+        shown = shown.where(~shown.randomised)
+    if not shown:
         rows = (sequences.user_N, sequences.item_N)
         return slice_calibration.spectral_features(*rows, sequences.n_users, sequences.n_items)
-    shown = shown if shown.randomised is None else shown.where(~shown.randomised)
     item_N = items.index(shown.items.ids)[shown.item]
     known_N = item_N != UNKNOWN
+    if not known_N.any():
+        raise UnveilError("no item of the log is one of the runs", where="--log", hint="Check their ids.")
     return slice_calibration.spectral_features(shown.user[known_N], item_N[known_N], len(shown.users), len(items))

@@ -90,9 +90,8 @@ class Unbiased(Study):
             raise UnveilError("all arms are compared with naive", where="--estimators", found=found, hint="Add naive.")
         check_metric(self.metric)
         if min(self.sizes, default=10) < 10:
-            raise UnveilError(
-                "slices are too small", where="--sizes", found=min(self.sizes), expected="10 users or more"
-            )
+            expected = "10 users or more"
+            raise UnveilError("slices are too small", where="--sizes", found=min(self.sizes), expected=expected)
         for arm in self.estimators:
             if arm not in BASELINES:
                 self.recipe(arm, 0)
@@ -107,9 +106,13 @@ class Unbiased(Study):
     def open_data(self) -> Source:
         """The log and the test, read before any training."""
         log, _, test = data_of(self)
-        own, other = map(len, self.halves(test, log))
-        if min(own, other) < 2:
-            raise UnveilError("too few users for two halves", where=self.test or self.log, found=own + other)
+        halves, able_R = self.halves(test, log), test.user_R[test.label_R]
+        if test.candidate_C is None:
+            able_R = np.intersect1d(able_R, test.user_R[~test.label_R])
+        if min(able := [len(np.intersect1d(half, able_R)) for half in halves]) < 2:
+            found, least = " and ".join(map(str, able)), "2 or more in each with liked and other items"
+            raise UnveilError("too few users for two halves", where=self.test or self.log, found=found, expected=least)
+        own, other = map(len, halves)
         about = f"{log}; test: {quantity(own, 'user')} in half A, to learn or choose by, and {other:,} in half B"
         return Source(self.log, log.fingerprint() + test.fingerprint, about)
 
