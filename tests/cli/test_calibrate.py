@@ -178,6 +178,10 @@ def test_what_was_shown_says_what_is_similar(unveil: Command, finished: Finished
     what = ("calibrate", copied, "--slice", likes(finished, tmp_path / "slice.csv"), "--metric", "AUC", "--draws", "0")
     assert unveil(*what, "--log", tmp_path / "shown.csv").code == 0
     assert "nowhere.csv" in unveil(*what, "--log", tmp_path / "nowhere.csv").failure()
+    others.with_columns(item_id=pl.lit("x") + pl.col("item_id")).write_csv(tmp_path / "others.csv")
+    assert "no item of the run is in the log" in unveil(*what, "--log", tmp_path / "others.csv").failure()
+    at_random.write_csv(tmp_path / "random.csv")
+    assert unveil(*what, "--log", tmp_path / "random.csv", "--dry-run").code == 0  # as without impressions
 
 
 def test_impressions_are_read_from_the_log_of_the_run(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def calibrate(
             progress=progress,
         )
     if found.skipped:
-        skipped = ", ".join(f"{count:,} with {reason}" for reason, count in found.skipped.items())
+        skipped = ", ".join(f"{count:,} {reason}" for reason, count in found.skipped.items())
         typer.echo(f"{slice}: rows skipped: {skipped}", err=True)
     if json:
         from json import dumps

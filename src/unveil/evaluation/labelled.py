@@ -109,7 +109,7 @@ class LabelledTest:
                 skipped[reason] = count
             left_R &= ~out_R
         if not label_R[left_R].any():
-            found = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no rows"
+            found = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no row with is_rand 1"
             raise UnveilError("no positive is left in the test", where=where, found=found, hint="Check its ids.")
         # what was shown more often is there once: liked, if it was liked once
         order = np.lexsort((~label_R[left_R], item_R[left_R], user_R[left_R]))
@@ -119,7 +119,7 @@ class LabelledTest:
 
     def __str__(self) -> str:
         found = f"{quantity(len(self.user_R), 'row')} of {quantity(len(np.unique(self.user_R)), 'user')}"
-        skipped = ", ".join(f"{count:,} with {reason}" for reason, count in self.skipped.items())
+        skipped = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.items())
         return f"{found}; rows skipped: {skipped}" if skipped else found
 
     @property

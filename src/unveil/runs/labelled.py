@@ -212,15 +212,12 @@ def calibrate_runs(
             raise UnveilError("the runs do not know the same users and items", where=run, hint=hint)
         ids, skipped = known, test.skipped
         if vector_VD is None:
+            if log is not None and shown is not None and (recommender.items.index(shown.items.ids) == UNKNOWN).all():
+                raise UnveilError("no item of the run is in the log", where=log, hint="Check its ids.")
             vector_VD = similarity(shown, recommender.items, recommender.sequences)
         scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
-        parts.append(
-            slice_calibration.Slice.of(
-                list(scored),
-                slice_calibration.item_features(recommender.sequences),
-                vector_VD,
-            )
-        )
+        features_VP = slice_calibration.item_features(recommender.sequences)
+        parts.append(slice_calibration.Slice.of(list(scored), features_VP, vector_VD))
         progress(len(parts), len(runs) + 1 + len(SIZES))
     users = len(parts[0])
     if users < _FEWEST:
@@ -249,10 +246,10 @@ def impressions_of(run: Path) -> Interactions | None:
 
 def similarity(shown: Interactions | None, items: Vocabulary, sequences: Sequences) -> NDArray[np.float64]:
     """Features of items by who was shown them, but by a random policy; without impressions, by who chose them."""
-    if shown is None:
-        rows = (sequences.user_N, sequences.item_N)
-        return slice_calibration.spectral_features(*rows, sequences.n_users, sequences.n_items)
-    shown = shown if shown.randomised is None else shown.where(~shown.randomised)
-    item_N = items.index(shown.items.ids)[shown.item]
-    known_N = item_N != UNKNOWN
-    return slice_calibration.spectral_features(shown.user[known_N], item_N[known_N], len(shown.users), len(items))
+    if shown is not None:
+        shown = shown if shown.randomised is None else shown.where(~shown.randomised)
+        item_N = items.index(shown.items.ids)[shown.item]
+        if (known_N := item_N != UNKNOWN).any():
+            rows = (shown.user[known_N], item_N[known_N])
+            return slice_calibration.spectral_features(*rows, len(shown.users), len(items))
+    return slice_calibration.spectral_features(sequences.user_N, sequences.item_N, sequences.n_users, sequences.n_items)
