@@ -198,3 +198,6 @@ def test_impressions_are_read_from_the_log_of_the_run(unveil: Command, finished:
     assert impressions_of(run) is None
     log.unlink()
     assert impressions_of(run) is None
+    pl.concat([frame, skipped]).write_csv(log)
+    (run / "about.json").write_text("{}")  # damaged, which is no reason to refuse the run
+    assert impressions_of(run) is None

@@ -237,7 +237,7 @@ def calibrate_runs(
 
 def impressions_of(run: Path) -> Interactions | None:
     """The log that a run was trained on, where it is still what it was and has impressions without a click."""
-    with suppress(UnveilError), catch_warnings(action="ignore"):
+    with suppress(UnveilError, LookupError, TypeError), catch_warnings(action="ignore"):
         log = run_folder.read_config(run).data.load()
         same = log.fingerprint() == run_folder.read_json(run / run_folder.ABOUT)["log"]["fingerprint"]
         return log if same and log.clicked is not None and not log.clicked.all() else None
