@@ -18,7 +18,7 @@ from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, check_ranges
-from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric
+from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
 from unveil.report.page import Figures
@@ -107,10 +107,14 @@ class Unbiased(Study):
 
     def open_data(self) -> Source:
         """The log and the test, read before any training."""
-        log, _, test = data_of(self)
+        log, whole, test = data_of(self)
+        judged = test.some(evaluate(Popularity.fit(whole), whole, test, 1).frame["user"].to_numpy())
+        if min(map(len, self.halves(judged, log))) < 2:
+            found, expected = len(np.unique(judged.user_R)), "two in each half with liked and other items"
+            raise UnveilError(
+                "too few users for two halves", where=self.test or self.log, found=found, expected=expected
+            )
         own, other = map(len, self.halves(test, log))
-        if min(own, other) < 2:
-            raise UnveilError("too few users for two halves", where=self.test or self.log, found=own + other)
         about = f"{log}; test: {quantity(own, 'user')} in half A, to learn or choose by, and {other:,} in half B"
         return Source(self.log, log.fingerprint() + test.fingerprint, about)
 
