@@ -79,7 +79,7 @@ class LabelledTest:
             warn(f"{where}: all labels are 1: {read}", UnveilWarning, stacklevel=2)
         candidate_C, allowed_V = None, np.ones(len(items) + 1, bool)  # the last place is that of unknown items
         if candidates is not None or label_R.all():
-            index = np.arange(len(items)) if candidates is None else items.index(list(candidates))
+            index = np.arange(len(items)) if candidates is None else items.index([*map(str, candidates)])
             candidate_C = np.unique(index[index != UNKNOWN]).astype(np.int32)
             if not len(candidate_C):
                 raise UnveilError("no candidate is an item of the log", where=where, hint="Check their ids.")
@@ -235,6 +235,8 @@ def evaluate(
     seed: int = 0,
 ) -> Evaluation:
     """All metrics of one scorer, a row a user, with bootstrap intervals over users."""
+    for k in ks:
+        check_metric(f"NDCG@{k}")
     frames = []
     for block in blocks(scorer, sequences, test, length):
         valid_B, found = metrics(block, ks)

@@ -22,7 +22,7 @@ from unveil.data.fetch import located
 from unveil.data.indexing import UNKNOWN, Vocabulary, read_ids
 from unveil.data.interactions import Interactions, Log, Sequences, named_source
 from unveil.data.splits import Split
-from unveil.errors import UnveilError, UnveilWarning
+from unveil.errors import UnveilError, UnveilWarning, check_range
 from unveil.evaluation import slice_calibration
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.ranking import Scorer
@@ -64,9 +64,10 @@ def read_test(
         log = replace(log, clicked=log.rating >= min_rating)
     if isinstance(candidates, str | Path):
         candidates = read_ids(located(str(candidates)) or Path(candidates), "item")
-    keep_seen = {"error": None, "skip": False, "keep": True}[seen]
+    keep = {"error": None, "skip": False, "keep": True}
+    check_range(seen in keep, "seen", seen, "one of error, skip, keep")
     where = named_source(source)
-    return LabelledTest.of(log, users, items, sequences, candidates=candidates, keep_seen=keep_seen, where=where)
+    return LabelledTest.of(log, users, items, sequences, candidates=candidates, keep_seen=keep[seen], where=where)
 
 
 def evaluate_labelled(
