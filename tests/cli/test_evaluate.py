@@ -216,7 +216,7 @@ def unseen(finished: Finished, users: int = 20) -> list[tuple[str, str]]:
 def test_a_labelled_test_is_evaluated_beside_popularity(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     rows = [*unseen(finished), ("nobody", "000")]
     pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row").write_csv(tmp_path / "likes.csv")
-    with pytest.warns(UnveilWarning, match="rows skipped: 1 with unknown user"):
+    with pytest.warns(UnveilWarning, match="rows skipped: 1 unknown user"):
         done = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv", "--json")
     assert done.code == 0, done.err
     found = {(row["metric"], row["k"]): row for row in json.loads(done.out)}
@@ -225,6 +225,10 @@ def test_a_labelled_test_is_evaluated_beside_popularity(unveil: Command, finishe
     with pytest.warns(UnveilWarning):
         table = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv").out
     assert "popularity NDCG@10" in table
+    pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row").with_columns(is_rand=0).write_csv(
+        tmp_path / "0.csv"
+    )
+    assert "no row with is_rand 1" in unveil("evaluate", finished.folder, "--test", tmp_path / "0.csv").failure()
 
 
 def test_runs_are_compared_on_a_labelled_test(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:

@@ -133,6 +133,10 @@ def test_what_fig1_refuses(arguments: list[str], message: str, data: Path, unvei
         (("coat", "--log", "log.csv", "--test", "test.csv"), "nothing to train on or to test on"),
         (("--data", "coat", "nowhere"), "nowhere: not the files of coat"),
         (("--data", "kuairec", "nowhere", "--metric", "MRR@10"), "not the files of kuairec"),
+        (("--log", "log.csv", "--test", "test.csv", "--replicates", "0"), "replicates: out of range: found 0"),
+        (("--log", "log.csv", "--test", "test.csv", "--sizes", "10.5"), "--sizes: not numbers: found '10.5'"),
+        (("--log", "log.csv", "--test", "test.csv", "--sizes", "nan"), "--sizes: not numbers: found 'nan'"),
+        (("--log", "log.csv", "--test", "test.csv", "--sizes", "5"), "--sizes: slices are too small: found 5"),
     ],
 )
 def test_people_without_exposure_bias_need_a_log_and_a_test(

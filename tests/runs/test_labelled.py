@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -69,6 +70,20 @@ def test_a_frame_without_users_is_one_message(finished: Finished) -> None:
         unveil.evaluate_labelled(finished.folder, likes().drop("user_id"))
     with pytest.raises(UnveilError, match="no rows"):
         unveil.evaluate_labelled(finished.folder, likes().clear())
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"seen": "ignore"}, "seen: out of range: found 'ignore', expected one of error, skip, keep"),
+        ({"ks": (0,)}, "no such metric: found 'NDCG@0'"),
+        ({"ks": (1.5,)}, "no such metric: found 'NDCG@1.5'"),
+        ({"candidates": [10**6]}, "no candidate is an item of the log"),  # numbers are ids as text is
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], problem: str, finished: Finished) -> None:
+    with pytest.raises(UnveilError, match=problem):
+        unveil.evaluate_labelled(finished.folder, likes(), **options)
 
 
 def test_the_epoch_is_the_one_with_the_best_labels(finished: Finished, labels: Path, tmp_path: Path) -> None:

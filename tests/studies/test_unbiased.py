@@ -159,3 +159,14 @@ def test_an_arm_learns_from_the_impressions_of_the_log(files: tuple[Path, Path, 
     assert len(set(values)) == 3
     with pytest.raises(UnveilError, match="'impressions' needs a log with impressions without a click"):
         run(study(files, **fields), tmp_path / "none", Processes(1))
+
+
+def test_users_need_liked_and_other_items(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """Found before any training: one candidate leaves nobody both; the likes of one user are no two halves."""
+    (tmp_path / "one.txt").write_text(f"i{ITEMS - 1}")
+    with pytest.raises(UnveilError, match="no user of the test has both a positive and a negative"):
+        study((*files[:2], tmp_path / "one.txt")).open_data()
+    likes = pl.read_csv(files[1])
+    likes.filter(pl.col("user_id").is_in(["u1", "u2"])).write_csv(tmp_path / "likes.csv")
+    with pytest.raises(UnveilError, match="too few users for two halves: found 2, expected two in each half"):
+        study((files[0], tmp_path / "likes.csv", files[2])).open_data()

@@ -1,7 +1,7 @@
 """`unveil calibrate`: what a small test without exposure bias teaches finished runs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,20 +41,11 @@ def calibrate(
 
     if output is not None:
         check_page_path(output, what="the curve", overwrite=overwrite)
+    how: Any = {"candidates": candidates, "seen": seen, "metric": metric, "log": log}
     with bar("calibrating") as progress:
-        found = calibrate_runs(
-            runs,
-            slice,
-            candidates=candidates,
-            seen=seen,
-            metric=metric,
-            log=log,
-            draws=draws,
-            seed=seed,
-            progress=progress,
-        )
+        found = calibrate_runs(runs, slice, **how, draws=draws, seed=seed, progress=progress)
     if found.skipped:
-        skipped = ", ".join(f"{count:,} with {reason}" for reason, count in found.skipped.items())
+        skipped = ", ".join(f"{count:,} {reason}" for reason, count in found.skipped.items())
         typer.echo(f"{slice}: rows skipped: {skipped}", err=True)
     if json:
         from json import dumps

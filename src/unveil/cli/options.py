@@ -216,9 +216,10 @@ def named_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def numbers_in(text: str, option: str) -> tuple[float, ...]:
+def numbers_in(text: str, option: str, kind: type[float] = float) -> tuple[float, ...]:
     """Numbers with commas between, each once."""
     try:
-        return tuple(dict.fromkeys(map(float, named_in(text))))
+        return tuple(dict.fromkeys(map(kind, named_in(text))))
     except ValueError:
-        raise UnveilError("not numbers", where=option, found=text, expected="numbers with commas between") from None
+        expected = f"{'whole ' * (kind is int)}numbers with commas between"
+        raise UnveilError("not numbers", where=option, found=text, expected=expected) from None

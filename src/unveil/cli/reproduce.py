@@ -191,7 +191,7 @@ class UnbiasedOptions(RunOptions):
             raise UnveilError("nothing to train on or to test on", expected="--log and --test, or --data NAME DIR")
         given = {name: value for name, value in super().settings().items() if value is not None}
         if self.sizes is not None:
-            given["sizes"] = tuple(int(n) for n in numbers_in(self.sizes, "--sizes"))
+            given["sizes"] = numbers_in(self.sizes, "--sizes", int)
         known = {} if self.data is None else settings_of(self.data, self.folder)
         return {name: value for name, value in (known | given).items() if name not in ("negatives", "data", "folder")}
 

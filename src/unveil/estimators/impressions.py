@@ -41,9 +41,9 @@ class ImpressionLoss(Checked):
     start_N1: Tensor = field(init=False, repr=False)  # where those before row n of the log begin
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range(self.loss in SKIP_LOSSES, f"{self.name}.loss", self.loss, f"one of {', '.join(SKIP_LOSSES)}")
         check_range(self.weight + self.softmax > 0, f"{self.name}.weight, softmax", 0, "one of them above 0")
-        super().__post_init__()
 
     def fit(self, train: Sequences) -> Self:
         skip_P, click_P = skips_before_clicks(self.log, train)

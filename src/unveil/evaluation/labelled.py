@@ -79,7 +79,7 @@ class LabelledTest:
             warn(f"{where}: all labels are 1: {read}", UnveilWarning, stacklevel=2)
         candidate_C, allowed_V = None, np.ones(len(items) + 1, bool)  # the last place is that of unknown items
         if candidates is not None or label_R.all():
-            index = np.arange(len(items)) if candidates is None else items.index(list(candidates))
+            index = np.arange(len(items)) if candidates is None else items.index([*map(str, candidates)])
             candidate_C = np.unique(index[index != UNKNOWN]).astype(np.int32)
             if not len(candidate_C):
                 raise UnveilError("no candidate is an item of the log", where=where, hint="Check their ids.")
@@ -109,7 +109,7 @@ class LabelledTest:
                 skipped[reason] = count
             left_R &= ~out_R
         if not label_R[left_R].any():
-            found = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no rows"
+            found = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no row with is_rand 1"
             raise UnveilError("no positive is left in the test", where=where, found=found, hint="Check its ids.")
         # what was shown more often is there once: liked, if it was liked once
         order = np.lexsort((~label_R[left_R], item_R[left_R], user_R[left_R]))
@@ -119,7 +119,7 @@ class LabelledTest:
 
     def __str__(self) -> str:
         found = f"{quantity(len(self.user_R), 'row')} of {quantity(len(np.unique(self.user_R)), 'user')}"
-        skipped = ", ".join(f"{count:,} with {reason}" for reason, count in self.skipped.items())
+        skipped = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.items())
         return f"{found}; rows skipped: {skipped}" if skipped else found
 
     @property
@@ -235,6 +235,8 @@ def evaluate(
     seed: int = 0,
 ) -> Evaluation:
     """All metrics of one scorer, a row a user, with bootstrap intervals over users."""
+    for k in ks:
+        check_metric(f"NDCG@{k}")
     frames = []
     for block in blocks(scorer, sequences, test, length):
         valid_B, found = metrics(block, ks)

@@ -22,7 +22,7 @@ from unveil.data.fetch import located
 from unveil.data.indexing import UNKNOWN, Vocabulary, read_ids
 from unveil.data.interactions import Interactions, Log, Sequences, named_source
 from unveil.data.splits import Split
-from unveil.errors import UnveilError, UnveilWarning
+from unveil.errors import UnveilError, UnveilWarning, check_range
 from unveil.evaluation import slice_calibration
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.ranking import Scorer
@@ -64,9 +64,10 @@ def read_test(
         log = replace(log, clicked=log.rating >= min_rating)
     if isinstance(candidates, str | Path):
         candidates = read_ids(located(str(candidates)) or Path(candidates), "item")
-    keep_seen = {"error": None, "skip": False, "keep": True}[seen]
+    keep = {"error": None, "skip": False, "keep": True}
+    check_range(seen in keep, "seen", seen, "one of error, skip, keep")
     where = named_source(source)
-    return LabelledTest.of(log, users, items, sequences, candidates=candidates, keep_seen=keep_seen, where=where)
+    return LabelledTest.of(log, users, items, sequences, candidates=candidates, keep_seen=keep[seen], where=where)
 
 
 def evaluate_labelled(
@@ -208,6 +209,8 @@ def calibrate_runs(
             raise UnveilError("the runs do not know the same users and items", where=run, hint=hint)
         ids, skipped = known, test.skipped
         if vector_VD is None:
+            if log is not None and shown is not None and (recommender.items.index(shown.items.ids) == UNKNOWN).all():
+                raise UnveilError("no item of the run is in the log", where=log, hint="Check its ids.")
             vector_VD = similarity(shown, recommender.items, recommender.sequences)
         scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
         feature_VP = slice_calibration.item_features(recommender.sequences)
@@ -230,7 +233,7 @@ def calibrate_runs(
 
 def impressions_of(run: Path) -> Interactions | None:
     """The log that a run was trained on, where it is still what it was and has impressions without a click."""
-    with suppress(UnveilError), catch_warnings(action="ignore"):
+    with suppress(UnveilError, LookupError, TypeError), catch_warnings(action="ignore"):
         log = run_folder.read_config(run).data.load()
         same = log.fingerprint() == run_folder.read_json(run / run_folder.ABOUT)["log"]["fingerprint"]
         return log if same and log.clicked is not None and not log.clicked.all() else None
@@ -239,13 +242,10 @@ def impressions_of(run: Path) -> Interactions | None:
 
 def similarity(shown: Interactions | None, items: Vocabulary, sequences: Sequences) -> NDArray[np.float64]:
     """Features of items by who was shown them, but by a random policy; without impressions, by who chose them."""
-    if shown and shown.randomised is not None:
-        shown = shown.where(~shown.randomised)
-    if not shown:
-        rows = (sequences.user_N, sequences.item_N)
-        return slice_calibration.spectral_features(*rows, sequences.n_users, sequences.n_items)
-    item_N = items.index(shown.items.ids)[shown.item]
-    known_N = item_N != UNKNOWN
-    if not known_N.any():
-        raise UnveilError("no item of the log is one of the runs", where="--log", hint="Check their ids.")
-    return slice_calibration.spectral_features(shown.user[known_N], item_N[known_N], len(shown.users), len(items))
+    if shown is not None:
+        shown = shown if shown.randomised is None else shown.where(~shown.randomised)
+        item_N = items.index(shown.items.ids)[shown.item]
+        if (known_N := item_N != UNKNOWN).any():
+            rows = (shown.user[known_N], item_N[known_N])
+            return slice_calibration.spectral_features(*rows, len(shown.users), len(items))
+    return slice_calibration.spectral_features(sequences.user_N, sequences.item_N, sequences.n_users, sequences.n_items)

@@ -17,7 +17,7 @@ from unveil.data.fetch import data_home
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
-from unveil.errors import AtLeastOne, UnveilError
+from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
@@ -78,13 +78,14 @@ class Unbiased(Study):
     ordered: bool = True  # whether the log says in which order things happened
     replicates: AtLeastOne = 3
     estimators: tuple[str, ...] = (*BASELINES, BASE, _VALIDATED)
-    sizes: tuple[AtLeastOne, ...] = (10, 30, 100, 140)  # users of a slice
+    sizes: tuple[int, ...] = (10, 30, 100, 140)  # users of a slice
     preset: str = "quick"
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        check_ranges(self, "", seed="0 or more")
         if BASE not in self.estimators:
             found = ", ".join(self.estimators)
             raise UnveilError("all arms are compared with naive", where="--estimators", found=found, hint="Add naive.")

@@ -131,7 +131,9 @@ def test_what_is_not_an_archive_is_refused(packed: bytes, tmp_path: Path) -> Non
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
 def test_a_truncated_archive_is_damaged(pack: Pack, share: float, tmp_path: Path) -> None:
     whole = pack({"ratings.csv": bytes(n * n % 251 for n in range(20_000))})
-    assert "damaged" in refusal(whole[: int(share * len(whole))], tmp_path)
+    message = refusal(whole[: int(share * len(whole))], tmp_path)
+    assert "damaged" in message
+    assert "--url" in message
 
 
 @BOTH

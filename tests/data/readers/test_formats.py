@@ -242,7 +242,7 @@ def test_a_matrix_of_ratings(tmp_path: Path) -> None:
     assert log.to_frame().rows() == [("0", "2", 5.0), ("0", "11", 1.0), ("2", "0", 3.0)]
     (tmp_path / "train.ascii").write_text(("0 " * 12 + "\n") * 2 + "0 " * 11)
     with pytest.raises(UnveilError, match="row 3: rows of unequal length"):
-        Interactions.read(tmp_path / "train.ascii", "matrix")
+        Interactions.read(tmp_path / "train.ascii")  # no sequences of unequal length
     (tmp_path / "train.ascii").write_text(("0 " * 12 + "\n") * 2)
     with pytest.raises(UnveilError, match="no rows"):
         Interactions.read(tmp_path / "train.ascii")

@@ -207,8 +207,8 @@ def unpack(archive: Path, folder: Path, *, top: str = "") -> None:
                     raise _unsafe(archive, name, "a link or a device")
                 _write(folder.joinpath(*_safe_parts(archive, name, top)), content, budget)
     except (*_DAMAGE, *_DAMAGE_BY_CHANCE) as error:
-        problem = "the archive is damaged or of a kind that cannot be read"
-        raise UnveilError(problem, where=archive.name, found=str(error)) from error
+        problem, hint = "the archive is damaged or of a kind that cannot be read", "Name another source with --url."
+        raise UnveilError(problem, where=archive.name, found=str(error), hint=hint) from error
     except OSError as error:
         if error.errno not in _BAD_NAMES:
             raise

@@ -76,11 +76,10 @@ class RatingMatrix(Format):
     name = "matrix"
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Many columns of whole numbers, most of them 0."""
+        """Many columns of whole numbers, most of them 0: a row of another length is an error of `read`."""
         rows = [_words(line) for line in content.head]
-        square = len(rows) > 1 and len(rows[0]) > 9 and len({len(row) for row in rows}) == 1
-        sparse = square and 2 * sum(row.count("0") for row in rows) > len(rows) * len(rows[0])
-        return Likeness.SHAPE if sparse and re.fullmatch(r"[\d \t]+", "".join(content.head)) else Likeness.NO
+        sparse = len(rows) > 1 and len(rows[0]) > 9 and 2 * sum(row.count("0") for row in rows) > sum(map(len, rows))
+        return Likeness.NAMES if sparse and re.fullmatch(r"[\d \t]+", "".join(content.head)) else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         lines = read_words(content, options)

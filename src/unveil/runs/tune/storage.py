@@ -134,7 +134,7 @@ def join(
     known = {name: value for name, value in identity.items() if name in begun}  # an older version may have said less
     for what, before, now in differences(begun, known):
         problem = f"another {what}" if what in ("log", "world") else f"{what} = {before}, and now it is {now}"
-        hint = "Join with the settings and the data it began with, or name another folder: its name is the study's."
+        hint = "Join with its settings, log and validation, or name another folder: its name is the study's."
         raise UnveilError(f"the study began with {problem}", where=f"study {name}", hint=hint)
     return study
 
