@@ -146,12 +146,8 @@ class CalibratedRuns:
             {"run": str(self.runs[run]), "recipe": recipe, "mean": float(mean)}
             for (run, recipe), mean in zip(self.found.names, means, strict=True)
         ]
-        learnt = {
-            "scale": self.learnt.scale,
-            "personal": self.learnt.personal,
-            "popularity": self.learnt.popularity.tolist(),
-            "appeal": self.learnt.appeal,
-        }
+        by, popularity = self.learnt, self.learnt.popularity.tolist()
+        learnt = {"scale": by.scale, "personal": by.personal, "popularity": popularity, "appeal": by.appeal}
         return {
             "metric": self.metric,
             "users": self.users,
