@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 from tests.cli.conftest import Command
 from tests.run_folders import Finished, content
 from unveil.data.interactions import Interactions
+from unveil.errors import UnveilWarning
 from unveil.runs.labelled import impressions_of, similarity
 from unveil.serving.recommender import Recommender
 
@@ -50,10 +51,17 @@ def test_what_is_surely_better_is_written_and_applied(
     tokens = torch.zeros((1, 3), dtype=torch.int64)
     difference = (calibrated.model.scores(tokens) - plain.model.scores(tokens)).numpy()[0]
     np.testing.assert_allclose(difference, shift_V, atol=1e-3 * np.abs(shift_V).max())
-    auc = {
-        folder: json.loads(unveil("evaluate", folder, "--test", slice_file, "--json").out)
-        for folder in (finished.folder, copied)
-    }
+
+    def evaluated(folder: Path, test: Path) -> str:
+        return unveil("evaluate", folder, "--test", test, "--json").out
+
+    others = tmp_path / "others.csv"
+    others.write_text("".join(slice_file.read_text().splitlines(keepends=True)[:-1]))
+    assert evaluated(copied, others)  # a warning would be an error
+    plainly = evaluated(finished.folder, slice_file)
+    with pytest.warns(UnveilWarning, match="was calibrated on these rows"):
+        judged = {finished.folder: plainly, copied: evaluated(copied, slice_file)}
+    auc = {folder: json.loads(each) for folder, each in judged.items()}
     means = {folder: next(row["mean"] for row in rows if row["metric"] == "AUC") for folder, rows in auc.items()}
     assert means[copied] > means[finished.folder] + 0.1
     log_again = json.loads(unveil("evaluate", copied, "--json", "--no-page").out)

@@ -18,7 +18,7 @@ def test_by_hand() -> None:
     assert found.largest_share == pytest.approx(0.5)
     assert found.spread == pytest.approx(2)
     assert found.clipped == pytest.approx(1 / 3)
-    assert str(found) == "3 slots worth 3 (88.9%), largest share 0.5, spread 2, clipped 33.3%"
+    assert str(found) == "3 targets, effective sample size 3 (88.9%), largest share 0.5, spread 2, clipped 33.3%"
 
 
 def test_inverse_clip_and_exponent() -> None:
@@ -60,8 +60,8 @@ def test_weights_that_leave_nothing() -> None:
     w_M = torch.full((1000,), 1e-3)
     w_M[0] = 100
     collapsed, dominated = diagnose(w_M).warnings()
-    assert "1,000 slots are worth only 1" in collapsed
-    assert "One slot of 1,000 holds 99% of all weight" in dominated
+    assert "1,000 targets have an effective sample size of only 1." in collapsed
+    assert "One target of 1,000 holds 99% of all weight" in dominated
 
 
 def test_few_slots_are_no_domination() -> None:

@@ -69,7 +69,7 @@ def test_what_is_said_before_training(finished: Finished) -> None:
         "events, 40 users, 30 items",
         "leave-one-out",
         "itps, weighted by popularity-temporal",
-        "slots worth",
+        "targets, effective sample size",
         "warning: popularity stands in for exposure",
         "parameters, on cpu",
     ):

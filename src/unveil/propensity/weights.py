@@ -35,21 +35,20 @@ class WeightDiagnostics:
         return self.effective_sample_size / self.slots
 
     def __str__(self) -> str:
-        return (
-            f"{quantity(self.slots, 'slot')} worth {self.effective_sample_size:,.0f} ({self.ess_share:.1%}), "
-            f"largest share {self.largest_share:.2g}, spread {self.spread:.3g}, clipped {self.clipped:.1%}"
-        )
+        sample = f"effective sample size {self.effective_sample_size:,.0f} ({self.ess_share:.1%})"
+        rest = f"largest share {self.largest_share:.2g}, spread {self.spread:.3g}, clipped {self.clipped:.1%}"
+        return f"{quantity(self.slots, 'target')}, {sample}, {rest}"
 
     def warnings(self) -> list[str]:
         equal = (
-            f"The weights are all but equal ({quantity(self.slots, 'slot')} worth {self.ess_share:.2%} of their number)"
-            ": this run will hardly differ from naive. Raise the exponent or lower the clip."
+            f"The weights are all but equal (effective sample size {self.ess_share:.2%} of {self.slots:,} targets): "
+            "this run will hardly differ from naive. Raise the exponent or lower the clip."
         )
         collapsed = (
-            f"The weights have collapsed: {self.slots:,} slots are worth only {self.effective_sample_size:,.0f}. "
-            "Clip the propensities, lower the exponent, or smooth them."
+            f"The weights have collapsed: {self.slots:,} targets have an effective sample size of only "
+            f"{self.effective_sample_size:,.0f}. Clip the propensities, lower the exponent, or smooth them."
         )
-        one = f"One slot of {self.slots:,} holds {self.largest_share:.0%} of all weight. Clip the propensities."
+        one = f"One target of {self.slots:,} holds {self.largest_share:.0%} of all weight. Clip the propensities."
         dominated = self.largest_share > DOMINANT and self.largest_share * self.slots > FAIR
         found = {equal: self.ess_share > EQUAL, collapsed: self.ess_share < COLLAPSED, one: dominated}
         return [text for text, holds in found.items() if holds]

@@ -1,7 +1,6 @@
 """Runs on labelled tests: likes among items that were fully observed, or clicks under random exposure.
 
-Such a test, or slice without exposure bias, also calibrates runs: which of them, with which offsets, and whether it is
-surely better.
+Such a test, or slice of one, also calibrates runs: which of them, with which offsets, and whether it is surely better.
 
 The run folder gets `calibration.safetensors`, which `recommend`, `serve` and `export` apply, and `calibration.json`
 with what was measured.
@@ -33,7 +32,7 @@ from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose
 from unveil.runs import run_folder
 from unveil.runs.config import Experiment
-from unveil.serving.model_files import write_calibration
+from unveil.serving.model_files import CALIBRATED, write_calibration
 from unveil.serving.recommender import Recommender
 
 #: What to do with test rows whose item is in the user's own history.
@@ -95,6 +94,10 @@ def labelled_run(
     found = read_test(test, *known, candidates=candidates, seen=seen)
     if found.skipped:
         warn(f"{named_source(test)}: {found}", UnveilWarning, 3)
+    learnt = Path() if isinstance(run, Recommender) else Path(run) / CALIBRATED
+    if learnt.is_file() and run_folder.read_json(learnt).get("rows") == replace(found, candidate_C=None).fingerprint:
+        hint = "`unveil calibrate --dry-run` measures on users that it did not learn from"
+        warn(f"{run} was calibrated on these rows, and looks better on them than it is: {hint}", UnveilWarning, 3)
     return recommender.model, recommender.sequences, found, recommender.length
 
 
@@ -125,6 +128,7 @@ class CalibratedRuns:
     learnt: slice_calibration.SliceCalibration
     curve: Sequence[slice_calibration.CurvePoint]
     skipped: dict[str, int]
+    rows: str  # fingerprint of the slice
 
     @property
     def run(self) -> Path:
@@ -148,6 +152,7 @@ class CalibratedRuns:
         return {
             "metric": self.metric,
             "users": self.users,
+            "rows": self.rows,
             "skipped": self.skipped,
             "candidates": rows,
             "best": {"run": str(self.run), "recipe": self.recipe, **learnt, "appeal": own.appeal},
@@ -203,7 +208,7 @@ def calibrate_runs(
         recommender = Recommender.load(run, calibrated=False)
         known_by = (recommender.users, recommender.items, recommender.sequences)
         test = read_test(source, *known_by, candidates=candidates, seen=seen)
-        known = (test.fingerprint, recommender.items.ids.to_list())
+        known = (replace(test, candidate_C=None).fingerprint, recommender.items.ids.to_list())
         if ids is not None and known != ids:
             hint = "Calibrate runs that were trained on the same log."
             raise UnveilError("the runs do not know the same users and items", where=run, hint=hint)
@@ -228,7 +233,7 @@ def calibrate_runs(
     for size in (size for size in SIZES if draws and size + _LEFT <= users):
         points += slice_calibration.gain_curve(parts, np.random.default_rng([seed, size]), metric, [size], draws=draws)
         progress(len(runs) + 1 + len(points), len(runs) + 1 + len(SIZES))
-    return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
+    return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped, known[0])
 
 
 def impressions_of(run: Path) -> Interactions | None:
