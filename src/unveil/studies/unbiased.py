@@ -18,7 +18,7 @@ from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, check_ranges
-from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric
+from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
 from unveil.report.page import Figures
@@ -106,14 +106,13 @@ class Unbiased(Study):
 
     def open_data(self) -> Source:
         """The log and the test, read before any training."""
-        log, _, test = data_of(self)
-        halves, able_R = self.halves(test, log), test.user_R[test.label_R]
-        if test.candidate_C is None:
-            able_R = np.intersect1d(able_R, test.user_R[~test.label_R])
-        if min(able := [len(np.intersect1d(half, able_R)) for half in halves]) < 2:
-            found, least = " and ".join(map(str, able)), "2 or more in each with liked and other items"
-            raise UnveilError("too few users for two halves", where=self.test or self.log, found=found, expected=least)
-        own, other = map(len, halves)
+        log, whole, test = data_of(self)
+        usable = test.some(evaluate(Popularity.fit(whole), whole, test, 1).frame["user"].to_numpy())
+        if min(map(len, self.halves(usable, log))) < 2:
+            found, expected = len(np.unique(usable.user_R)), "two in each half with liked and other items"
+            where = self.test or self.log
+            raise UnveilError("too few users for two halves", where=where, found=found, expected=expected)
+        own, other = map(len, self.halves(test, log))
         about = f"{log}; test: {quantity(own, 'user')} in half A, to learn or choose by, and {other:,} in half B"
         return Source(self.log, log.fingerprint() + test.fingerprint, about)
 
