@@ -38,8 +38,8 @@ _FEED = (
 )
 _PROXY = (
     "popularity stands in for exposure. Popularity is exposure × relevance: correcting by it also removes relevance. "
-    "For users of KuaiRec, who saw every item, NDCG@10 of ips, itps and logit-adjustment with it is .13, .32 and .06, "
-    "of plain training .54 (docs/results/unbiased/kuairec). Better, if available: "
+    "For users of KuaiRec, who saw every item, NDCG@10 of ips, itps and logit-adjustment with it is .12, .31 and .03, "
+    "of plain training .50 (docs/results/unbiased/kuairec). Better, if available: "
     "impressions (propensity.name=recorded-temporal, or `unveil propensity fit`) or propensities in the log "
     "(propensity.name=logged). With ratings, the estimator wmf-distilled-rated needs none. `unveil advise LOG` "
     "compares what the log supports with naive."
