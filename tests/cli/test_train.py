@@ -289,7 +289,7 @@ def test_a_world_is_used_and_its_log_is_not_called_a_proxy(unveil: Command, tmp_
     warned = next(
         line for line in done.out.splitlines() if line.startswith("warning: popularity stands in for exposure")
     )
-    assert "of plain training .54" in warned
+    assert "of plain training .50" in warned
     assert "`unveil propensity fit`" in warned
 
 

@@ -208,7 +208,7 @@ def test_each_says_what_it_assumes_and_popularity_that_it_is_a_proxy(seasonal: S
     for proxy in (StaticPopularity(), TemporalPopularity(), DampedStatic()):
         (told,) = caveats(proxy)
         assert "popularity stands in for exposure" in told
-        assert "of plain training .54" in told
+        assert "of plain training .50" in told
         assert "`unveil propensity fit`" in told
         assert "With ratings, the estimator wmf-distilled-rated needs none" in told
     (told,) = caveats(Timing())
