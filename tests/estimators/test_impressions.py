@@ -185,8 +185,10 @@ def test_the_cloze_task_has_them_at_the_events_that_are_masked() -> None:
     whole, masked = signal(log, every_click(log)).skips, signal(log, batch.slots).skips
     assert whole is not None
     assert masked is not None
+    clicks = every_click(log).event_M
     assert batch.slots.event_M is not None
-    row_of = {int(row): slot for slot, row in enumerate(every_click(log).event_M)}  # type: ignore[arg-type]
+    assert clicks is not None
+    row_of = {row: slot for slot, row in enumerate(clicks.tolist())}
     assert 0 < len(masked.item_P) < len(whole.item_P)
     for slot, row in enumerate(batch.slots.event_M.tolist()):
         assert masked.item_P[masked.slot_P == slot].tolist() == whole.item_P[whole.slot_P == row_of[row]].tolist()

@@ -72,7 +72,8 @@ def both(tmp_path: Path) -> tuple[Path, Path, Path]:
     }
     for name, rows in parts.items():
         (tmp_path / name).write_text(kuairand(rows))
-    return tuple(tmp_path / name for name in parts)  # type: ignore[return-value]
+    standard_file, random_file, both = (tmp_path / name for name in parts)
+    return standard_file, random_file, both
 
 
 def test_one_file_of_both_policies_is_as_good_as_two(both: tuple[Path, Path, Path]) -> None:
