@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split

@@ -77,8 +77,8 @@ class AdamW:
 class WeightAverage:
     """a ← d a + (1 − d) w after step n = 1, 2, …, with d = min(decay, (1 + n) / (10 + n)), of all weights w.
 
-    The average of a network that is trained at a constant rate is about as good as its end after a falling one (Morales-
-    Brotons et al., TMLR 2024), at any time: nothing needs to know when training ends. With decay 0 it is w itself.
+    The average of a network that is trained at a constant rate is about as good as its end after a falling one
+    (Morales-Brotons et al., TMLR 2024), at any time: nothing needs to know when training ends. Decay 0: w itself.
     """
 
     decay: float

@@ -199,7 +199,7 @@ class Recipe:
 
     @classmethod
     def preset(cls, name: str, model: str | None = None) -> Self:
-        """One of the presets, auto, quick, paper or converged, for a network; by default the preset's own, or SASRec."""
+        """The preset auto, quick, paper or converged, for a network; by default the preset's own, or SASRec."""
         recipe = cls()
         for layer in preset(name, model):
             recipe = recipe.changed(layer)
