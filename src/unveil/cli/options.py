@@ -173,7 +173,9 @@ class TrainingOptions:
     estimator: Annotated[
         str | None, option("naive, corrected, itps …: see docs/estimators; or your own.", "--estimator", "-e")
     ] = None
-    model: Annotated[str | None, option("sasrec (default), bert4rec or gru4rec.")] = None
+    model: Annotated[
+        str | None, option("sasrec (default), bert4rec, gru4rec; ease, item-knn, markov …: docs/models.")
+    ] = None
     preset: Annotated[str | None, option("quick (default), paper or converged.")] = None
     config: Annotated[Path | None, option("TOML file of settings; it may extend a preset.")] = None
     assignments: Assignments = None

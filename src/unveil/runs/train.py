@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,10 @@ from unveil.runs.labelled import labelled_validation
 from unveil.serving import model_files
 from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
-from unveil.settings import flattened
+from unveil.settings import flattened, plain
 from unveil.simulation.world import World
 from unveil.training.distributed import SINGLE, Place, ProcessGroup, joined
-from unveil.training.fit import prepare, validation_of
+from unveil.training.fit import BaselineFit, learner, prepare, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Keep, Trainer
@@ -48,6 +49,7 @@ def run(
     watch: Watcher | None = None,
     tell: Tell = print,
     group: ProcessGroup = SINGLE,
+    baselines: bool = True,
 ) -> run_folder.Run:
     """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written. With a group
     this is what its leader does, while the others `follow`."""
@@ -63,7 +65,11 @@ def run(
             identity["validation"] = found.validation.test.fingerprint
         keep = Keep(folder, resume, identity=identity)
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
-        evaluation = found.evaluator.with_popularity(trainer.model)
+        if isinstance(trainer, BaselineFit):
+            tell(f"fitted     {trainer}")
+        evaluation = found.evaluator.evaluate(trainer.model)
+        if baselines:
+            evaluation = with_baselines(evaluation, found.evaluator, split, found.experiment, tell)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
         length = experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
@@ -81,7 +87,32 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         found.trainer.fit(found.validation, group=group)
-        found.evaluator.with_popularity(found.trainer.model, resamples=1)
+        found.evaluator.evaluate(found.trainer.model, resamples=1)
+
+
+#: What a baseline may cost beside a network; with more it is passed over. Pairs of items in histories, and events.
+PAIRS, EVENTS, ITEMS = 2_000_000_000, 20_000_000, 100_000
+
+
+def with_baselines(
+    evaluation: Evaluation, evaluator: Evaluator, split: Split, experiment: Experiment, tell: Tell = lambda _: None
+) -> Evaluation:
+    """An evaluation with those of baselines beside, fitted on the same training part, and on the same test cases."""
+    config, own = experiment.evaluation, plain(experiment.model)["name"]
+    pairs, events = float((split.train.length_U.astype(float) ** 2).sum()), len(split.train)
+    dear = "too many items" if split.whole.n_items > ITEMS else "too many events" if events > EVENTS else ""
+    costs = {"ease": dear or "too long histories" * (pairs > PAIRS), "markov": dear, "popularity": ""}
+    costs |= {"item-knn": costs["ease"]} | ({} if config.exclude_seen else {"frequency": dear})
+    found, seconds = dict[str, Evaluation](), dict[str, float]()
+    for name in (name for name in sorted(costs) if not costs[name] and name != own):
+        recipe, start = experiment.recipe.changed({"estimator": {"name": "naive"}, "model.name": name}), perf_counter()
+        fit = learner(split.train, recipe)
+        assert isinstance(fit, BaselineFit)
+        fit.fit(validation_of(split, recipe, exclude_seen=config.exclude_seen, seed=config.seed))
+        seconds[name] = perf_counter() - start
+        alone = replace(evaluator, length=fit.model.config.length, sharing=None)
+        found[name] = alone.evaluate(fit.model)
+    return replace(evaluation.beside(found, seconds), skipped={name: why for name, why in costs.items() if why})
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
@@ -101,7 +132,7 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
                 tell(f"negatives  {found} instead of {USUAL}: not every case has more items to draw from")
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
     world = world_of(experiment, log)
-    trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
+    trainer = learner(split.train, experiment.recipe, log=log, world=world, tell=tell)
     shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed, "sharing": group}
     if labelled := labelled_validation(experiment, log, split):
         tell(str(labelled))
@@ -136,7 +167,9 @@ def evaluate(folder: Path) -> Evaluation:
     split = run_folder.read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
-    evaluation = evaluator.with_popularity(recommender.model)
+    evaluation = evaluator.evaluate(recommender.model)
+    if Evaluation.read(folder).baselines:
+        evaluation = with_baselines(evaluation, evaluator, split, run_folder.read_config(folder))
     evaluation.write(folder)
     return evaluation
 
@@ -149,11 +182,12 @@ def run_rank(
     resume: bool = False,
     watch: Watcher | None = None,
     tell: Tell = print,
+    baselines: bool = True,
 ) -> run_folder.Run | None:
     """The part of one process in a run. The leader, rank 0, writes, reports and gives the run; others give None."""
     with joined(place, experiment.training.device) as group:
         if group.is_leader:
-            return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group)
+            return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group, baselines=baselines)
         follow(experiment, group)
     return None
 
