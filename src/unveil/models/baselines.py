@@ -82,18 +82,21 @@ def recency(token_BL: Tensor, n_items: int, decay: float, *, each_once: bool = T
 
 
 class ItemToItem(Baseline):
-    """score_i = Σ_{j in the history, each once} decay^age_j · w_ji + b_i; the last event has age 0, b is 0.
+    """score_i = a · Σ_{j in the history, each once} decay^age_j · w_ji + b_i; the last event has age 0, b is 0.
 
-    Weights are all V² numbers, or the K largest of each item j and whose they are.
+    a, learnt on validation cases, puts scores on the scale of logits; rankings stay. Weights are all V² numbers,
+    or the K largest of each item j and whose they are.
     """
 
     weight: Tensor
     neighbour: Tensor | None
+    scale: Tensor
 
     def __init__(self, config: BaselineConfig, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
         kept = min(self.kept(), n_items)
         self.register_buffer("weight", torch.zeros(n_items, kept))
+        self.register_buffer("scale", torch.ones(()))
         self.register_buffer("neighbour", None if kept == n_items else torch.zeros(n_items, kept, dtype=torch.int32))
 
     def kept(self) -> int:
@@ -102,7 +105,7 @@ class ItemToItem(Baseline):
 
     def scores(self, token_BL: Tensor) -> Tensor:
         token_BL = token_BL.to(self.weight.device)
-        return self.sums(token_BL, recency(token_BL, self.n_items, self.decay)) + self.bias
+        return self.scale * self.sums(token_BL, recency(token_BL, self.n_items, self.decay)) + self.bias
 
     def sums(self, token_BL: Tensor, x_BL: Tensor) -> Tensor:
         """Σ_l x_bl · w_{token_bl, i}."""
@@ -118,7 +121,7 @@ class ItemToItem(Baseline):
         return sum_BV
 
     def dense(self) -> Tensor:
-        """weight_VV, a row for each item of the history."""
+        """w_VV, a row for each item of the history."""
         if self.neighbour is None:
             return self.weight
         return torch.zeros(self.n_items, self.n_items).scatter_add_(1, self.neighbour.long(), self.weight)
@@ -128,13 +131,9 @@ class ItemToItem(Baseline):
         if self.neighbour is None:
             self.weight[rows] = torch.from_numpy(weight_RV.toarray()).float()
             return
-        row_N = np.repeat(np.arange(weight_RV.shape[0]), np.diff(weight_RV.indptr))
-        order_N = np.lexsort((-weight_RV.data, row_N))
-        rank_N = np.arange(len(row_N)) - weight_RV.indptr[row_N]  # rows stay where they are
-        kept_N = rank_N < self.weight.shape[1]
-        at = rows.start + row_N[kept_N], rank_N[kept_N]
-        self.weight.numpy()[at] = weight_RV.data[order_N][kept_N]
-        self.neighbour.numpy()[at] = weight_RV.indices[order_N][kept_N]
+        item_RK, value_RK = map(torch.from_numpy, _largest(weight_RV, self.weight.shape[1]))
+        self.weight[rows, : item_RK.shape[1]] = value_RK
+        self.neighbour[rows, : item_RK.shape[1]] = (item_RK % self.n_items).int()
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class EASEConfig(BaselineConfig):
 
     penalty: Positive | None = None  # λ; None: 100 + 3 · the mean interactions of an item
     decay: UpToOne | None = None
-    exact: int = 10_000
+    exact: int = 12_000
     neighbours: AtLeastOne = 50
     name: Literal["ease"] = "ease"
 
@@ -160,10 +159,10 @@ class EASE(ItemToItem):
     name = "ease"
     Config = EASEConfig
     config: EASEConfig
-    decays = (0.9, 0.7, 0.8, 0.95, 1.0)
+    decays = (0.8, 0.5, 0.9, 1.0)
 
     def kept(self) -> int:
-        return self.n_items if self.n_items <= self.config.exact else 2 * self.config.neighbours
+        return self.n_items if self.n_items <= self.config.exact else 4 * self.config.neighbours
 
     def fit(self, train: Sequences) -> Self:
         penalty = self.config.penalty or 100 + 3 * len(train) / self.n_items
@@ -187,36 +186,49 @@ def _ease(g_VV: NDArray[np.float32], penalty: float) -> NDArray[np.float32]:
 
 
 def _sparse_ease(g: Matrix, penalty: float, neighbours: int) -> Matrix:
-    """A regression for each item i, solved in batches; a row for each j, as in `ItemToItem`."""
-    place_V = np.full(g.shape[0], -1)
-    sums_V, batch = g.diagonal(), max(1, CELLS // neighbours**2)
-    found = list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]()
-    for start in range(0, g.shape[0], batch):
-        item_B = np.arange(start, min(start + batch, g.shape[0]))
-        left_BSS = np.tile(np.eye(neighbours, dtype=np.float32), (len(item_B), 1, 1))
-        right_BS = np.zeros((len(item_B), neighbours), np.float32)
-        other_BS = np.full((len(item_B), neighbours), -1)
-        for b, i in enumerate(item_B):
-            item_S, g_S = (column[g.indptr[i] : g.indptr[i + 1]] for column in (g.indices, g.data))
-            item_S, g_S = item_S[item_S != i], g_S[item_S != i]
-            if len(item_S) > neighbours:
-                most = np.argpartition(-g_S, neighbours)[:neighbours]
-                item_S, g_S = item_S[most], g_S[most]
-            n = len(item_S)
-            place_V[item_S] = np.arange(n)
-            g_SV = g[item_S]
-            at_N = place_V[g_SV.indices]
-            row_N = np.repeat(np.arange(n), np.diff(g_SV.indptr))
-            left_BSS[b, row_N[at_N >= 0], at_N[at_N >= 0]] = g_SV.data[at_N >= 0]
-            left_BSS[b, np.arange(n), np.arange(n)] = sums_V[item_S] + penalty
-            right_BS[b, :n], other_BS[b, :n] = g_S, item_S
-            place_V[item_S] = -1
-        left, right = torch.from_numpy(left_BSS), torch.from_numpy(right_BS)
-        weight_BS = torch.cholesky_solve(right[..., None], torch.linalg.cholesky(left))[..., 0].numpy()
-        there_BS = other_BS >= 0
-        found.append((weight_BS[there_BS], other_BS[there_BS], np.nonzero(there_BS)[0] + start))
-    weight_N, row_N, column_N = (np.concatenate(part) for part in zip(*found, strict=True))
-    return sparse.csr_matrix((weight_N, (row_N, column_N)), shape=g.shape)
+    """A regression for each item i, solved in batches; a row for each j, as in `ItemToItem`.
+
+    Of the pairs within S only those count that are among the 4 n most frequent of either: the others are few, and
+    costly to find.
+    """
+    n_items, sums_V = g.shape[0], g.diagonal()
+    item_VM, g_VM = _largest(g - sparse.diags(sums_V), 4 * neighbours)
+    other_VS, right_VS = item_VM[:, :neighbours], g_VM[:, :neighbours]
+    n, weight_VS, place_V1 = other_VS.shape[1], np.zeros_like(right_VS), np.full(n_items + 1, -1)
+    size = max(1, CELLS // n**2)
+    for start in range(0, n_items, size):
+        left_BSS = np.zeros((len(other_VS[start : start + size]), n, n), np.float32)
+        for left_SS, other_S in zip(left_BSS, other_VS[start : start + size], strict=True):
+            there = other_S[other_S < n_items]
+            place_V1[there] = np.arange(len(there))
+            place_SM = place_V1[item_VM[there]]
+            row_N, column_N = np.nonzero(place_SM >= 0)
+            left_SS[row_N, place_SM[row_N, column_N]] = g_VM[there][row_N, column_N]
+            place_V1[there] = -1
+        diagonal_BS = np.append(sums_V, 0)[other_VS[start : start + size]] + penalty
+        left = torch.from_numpy(np.maximum(left_BSS, left_BSS.swapaxes(1, 2)))
+        left += torch.diag_embed(torch.from_numpy(diagonal_BS.astype(np.float32)))
+        right = torch.from_numpy(right_VS[start : start + size])[..., None]
+        weight_VS[start : start + size] = torch.linalg.solve(left, right)[..., 0].numpy()
+    i_N, s_N = np.nonzero(other_VS < n_items)
+    return sparse.csr_matrix((weight_VS[i_N, s_N], (other_VS[i_N, s_N], i_N)), shape=g.shape)
+
+
+def _largest(matrix: Matrix, kept: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """item_RK and value_RK: the K largest nonzero cells of each row, in order; V and 0 where there are fewer."""
+    matrix.eliminate_zeros()
+    count_R = np.diff(matrix.indptr)
+    row_N, width = np.repeat(np.arange(len(count_R)), count_R), max(1, min(kept, int(count_R.max(initial=1))))
+    if 20 * matrix.nnz > matrix.shape[0] * matrix.shape[1]:  # then faster
+        value, item = torch.from_numpy(matrix.toarray()).float().topk(width)
+        return item.masked_fill_(value <= 0, matrix.shape[1]).numpy(), value.clamp_min_(0).numpy()
+    order_N = np.lexsort((-matrix.data, row_N))
+    rank_N = np.arange(len(row_N)) - matrix.indptr[row_N]  # rows stay where they are
+    at = row_N[rank_N < width], rank_N[rank_N < width]
+    item_RK = np.full((len(count_R), width), matrix.shape[1])
+    value_RK = np.zeros((len(count_R), width), np.float32)
+    item_RK[at], value_RK[at] = matrix.indices[order_N][rank_N < width], matrix.data[order_N][rank_N < width]
+    return item_RK, value_RK
 
 
 @dataclass(frozen=True)
@@ -236,7 +248,7 @@ class ItemKNN(ItemToItem):
     name = "item-knn"
     Config = KNNConfig
     config: KNNConfig
-    decays = (0.7, 0.5, 0.9, 1.0)
+    decays = (0.5, 0.7, 0.9)
 
     def kept(self) -> int:
         return self.config.neighbours
@@ -267,7 +279,7 @@ class MarkovConfig(BaselineConfig):
 
 @register
 class Markov(ItemToItem):
-    """A Markov chain: score_i = log Σ_j a_j p(i | j), a_j ∝ decay^age_j over the history, each item once.
+    """A Markov chain: score_i = a · log Σ_j x_j p(i | j), x_j ∝ decay^age_j over the history, each item once.
 
     p(i | j) = (n_ji + μ q_i) / (n_j + μ), with n_ji = Σ_{d ≤ window} fade^(d−1) · (how often i comes d events after j),
     n_j their sum and q the smoothed popularity (`Popularity`), which an empty history gets. With window 1 and decay → 0
@@ -277,7 +289,7 @@ class Markov(ItemToItem):
     name = "markov"
     Config = MarkovConfig
     config: MarkovConfig
-    decays = (0.8, 0.5, 0.9, 0.95)
+    decays = (0.7, 0.5, 0.8, 0.9)
 
     def __init__(self, config: MarkovConfig, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
@@ -301,7 +313,7 @@ class Markov(ItemToItem):
         share_BL = x_BL / x_BL.sum(1, keepdim=True).clamp_min(torch.finfo(x_BL.dtype).tiny)
         sum_BV = self.sums(token_BL, share_BL)
         rest_B1 = 1 - sum_BV.sum(1, keepdim=True)  # also what was not kept
-        return (sum_BV + rest_B1.clamp_min(1e-6) * self.popularity.bias.exp()).log() + self.bias
+        return self.scale * (sum_BV + rest_B1.clamp_min(1e-6) * self.popularity.bias.exp()).log() + self.bias
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split
 from unveil.data.writers import write
 from unveil.errors import UnveilError
@@ -22,6 +22,8 @@ from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import check_new_file, versions, write_whole
+from unveil.models.base import BaselineConfig
+from unveil.models.causal import SASRecConfig
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs import run_folder
 from unveil.runs.config import Experiment, Tell
@@ -99,12 +101,9 @@ def with_baselines(
 ) -> Evaluation:
     """An evaluation with those of baselines beside, fitted on the same training part, and on the same test cases."""
     config, own = experiment.evaluation, plain(experiment.model)["name"]
-    pairs, events = float((split.train.length_U.astype(float) ** 2).sum()), len(split.train)
-    dear = "too many items" if split.whole.n_items > ITEMS else "too many events" if events > EVENTS else ""
-    costs = {"ease": dear or "too long histories" * (pairs > PAIRS), "markov": dear, "popularity": ""}
-    costs |= {"item-knn": costs["ease"]} | ({} if config.exclude_seen else {"frequency": dear})
-    found, seconds = dict[str, Evaluation](), dict[str, float]()
-    for name in (name for name in sorted(costs) if not costs[name] and name != own):
+    refused, found, seconds = too_costly(split.train), dict[str, Evaluation](), dict[str, float]()
+    names = ["ease", "item-knn", "markov", "popularity", *["frequency"] * (not config.exclude_seen)]
+    for name in (name for name in names if name not in refused and name != own):
         recipe, start = experiment.recipe.changed({"estimator": {"name": "naive"}, "model.name": name}), perf_counter()
         fit = learner(split.train, recipe)
         assert isinstance(fit, BaselineFit)
@@ -112,7 +111,15 @@ def with_baselines(
         seconds[name] = perf_counter() - start
         alone = replace(evaluator, length=fit.model.config.length, sharing=None)
         found[name] = alone.evaluate(fit.model)
-    return replace(evaluation.beside(found, seconds), skipped={name: why for name, why in costs.items() if why})
+    return replace(evaluation.beside(found, seconds), skipped=refused)
+
+
+def too_costly(train: Sequences) -> dict[str, str]:
+    """Baselines that would take minutes beside a network, and why."""
+    pairs = float((train.length_U.astype(float) ** 2).sum())
+    if train.n_items > ITEMS or len(train) > EVENTS:
+        return dict.fromkeys(("ease", "item-knn", "markov"), "too many items or events")
+    return dict.fromkeys(("ease", "item-knn"), "too many pairs of items in histories") if pairs > PAIRS else {}
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
@@ -234,6 +241,8 @@ def _weighting(
     split: Split, recipe: Recipe, changes: Mapping[str, Any], log: Interactions, world: World | None
 ) -> Trainer:
     """The run's own estimator, where it weights events by a propensity; else ITPS. Both with the changes."""
+    if isinstance(recipe.model, BaselineConfig):
+        recipe = replace(recipe, model=SASRecConfig(length=recipe.model.length))
     if estimator(changes.get("estimator.name", recipe.estimator["name"])).needs in ("static", "temporal"):
         trainer = prepare(split.train, recipe.changed(changes), log=log, world=world)
         if trainer.weights is not None:

@@ -204,7 +204,7 @@ def gru4rec(graph: Graph, model: GRU4Rec, token_BL: Value) -> Value:
 
 
 def item_to_item(graph: Graph, model: ItemToItem, token_BL: Value) -> Value:
-    """x · W + b, x_j the decay of the last time that j occurs in the history: PAD and MASK are dropped from x."""
+    """x · aW + b, x_j the decay of the last time that j occurs in the history: PAD and MASK are dropped from x."""
     age_L = graph.op("Sub", graph.op("Sub", graph.length(token_BL), graph.integers(2)), graph.columns(token_BL))
     age_L = graph.op("Cast", graph.op("Max", age_L, graph.integers(0)), to=_FLOAT)
     decay_BL = graph.op("Expand", graph.op("Pow", graph.scalar(model.decay), age_L), graph.op("Shape", token_BL))
@@ -213,7 +213,7 @@ def item_to_item(graph: Graph, model: ItemToItem, token_BL: Value) -> Value:
     empty = graph.op("Expand", graph.scalar(0.0), shape)
     x_BT = graph.op("ScatterElements", empty, token_BL, decay_BL, axis=1, reduction="max")
     x_BV = graph.cut(x_BT, 0, model.n_items)
-    return graph.op("Gemm", x_BV, graph.weight("weight", model.dense()), graph.weight("bias", model.bias))
+    return graph.op("Gemm", x_BV, graph.weight("weight", model.scale * model.dense()), graph.weight("bias", model.bias))
 
 
 def _gates(graph: Graph, model: GRU4Rec, n: int) -> list[Value]:

@@ -5,17 +5,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions, Sequences
+from unveil.data.slots import histories
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators import base as estimators
 from unveil.estimators.inverse import weight_diagnostics
-from unveil.evaluation.evaluator import Sharing, ValidationEvaluator
+from unveil.evaluation.evaluator import Evaluator, Sharing, ValidationEvaluator
 from unveil.evaluation.protocols import FULL
 from unveil.files import write_whole
 from unveil.models.base import Backbone, Baseline, BaselineConfig, backbone
+from unveil.models.baselines import ItemToItem
 from unveil.propensity import build as propensities
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.impressions import ImpressionGroups, Recorded
@@ -90,6 +94,7 @@ def new_model(recipe: Recipe, n_items: int) -> Backbone:
 
 Validation = Callable[[Baseline], float]
 FEW = 2000  # validation cases
+SCORES = 2**22  # held at once, to fit their scale
 
 
 @dataclass
@@ -117,10 +122,26 @@ class BaselineFit:
             model.config = config
             found[config] = 0.0 if validate is None else validate(model)
         model.config = max(found, key=lambda config: found[config])
+        if isinstance(model, ItemToItem) and isinstance(validate, ValidationEvaluator):
+            model.scale.copy_(fitted_scale(model, validate.evaluator))
         if keep is not None:
             write_whole(keep.folder / EPOCHS, "")
         self.best = None if validate is None else Best(0, max(found.values()))
         return Fitted([], self.best, False)
+
+
+def fitted_scale(model: ItemToItem, cases: Evaluator) -> Tensor:
+    """The a ≥ 0 that maximises Σ_c log softmax(a · s_c)[target of c] over some of the cases: a concave function, whose
+    root of the slope is found by bisection of log a."""
+    some = cases.cases.some(slice(0, max(1, SCORES // model.n_items)))
+    score_CV = model.scores(histories(cases.sequences, some.user_C, some.seen_C, cases.length)).double()
+    target_C = score_CV.gather(1, torch.from_numpy(some.item_C.astype(np.int64))[:, None]).sum()
+    low, high = torch.tensor(1e-3), torch.tensor(1e4)
+    for _ in range(30):
+        scale = (low * high).sqrt()
+        slope = target_C - ((scale * score_CV).softmax(1) * score_CV).sum()
+        low, high = (scale, high) if slope > 0 else (low, scale)
+    return low
 
 
 def learner(
