@@ -173,7 +173,9 @@ class TrainingOptions:
     estimator: Annotated[
         str | None, option("naive, corrected, itps …: see docs/estimators; or your own.", "--estimator", "-e")
     ] = None
-    model: Annotated[str | None, option("sasrec (default), bert4rec or gru4rec.")] = None
+    model: Annotated[
+        str | None, option("sasrec (default), bert4rec, gru4rec; ease, item-knn, markov …: docs/models.")
+    ] = None
     preset: Annotated[
         str | None, option("auto (default: settings that suit the log), quick (to try things), converged or paper.")
     ] = None

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
 from itertools import combinations
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from unveil.evaluation.statistics import bootstrap, holm, paired
 from unveil.files import write_whole
 
 CASES, METRICS = "cases.parquet", "metrics.json"
+_HEADLINE = ("NDCG", 10)  # what baselines are compared by
 
 #: What every figure stands on; written beside the figures.
 RULES = {
@@ -44,7 +45,8 @@ class Evaluation:
     frame: pl.DataFrame
     summary: pl.DataFrame
     fingerprint: str  # of cases and negatives: what must agree before two evaluations are compared
-    popularity: pl.DataFrame | None = None  # the summary of the popularity baseline on the same cases
+    baselines: Mapping[str, "Beside"] = field(default_factory=dict)  # by name, on the same cases
+    skipped: Mapping[str, str] = field(default_factory=dict)  # baselines that were not fitted, and why
 
     @classmethod
     def of(
@@ -65,6 +67,30 @@ class Evaluation:
         rows += [(*parts(name), value, None, None, len(users)) for name, value in catalogue.items()]
         return cls(frame, pl.DataFrame(rows, schema=SUMMARY, orient="row"), fingerprint)
 
+    def beside(self, baselines: Mapping[str, "Evaluation"], seconds: Mapping[str, float] | None = None) -> Self:
+        """With the results of baselines on the same cases, and the paired test of each over users."""
+        name, own, found = column(self.protocol, *_HEADLINE), per_user(self.frame), dict[str, Beside]()
+        for baseline, other in baselines.items():
+            test = paired(own[name].to_numpy(), per_user(other.frame)[name].to_numpy())
+            margin = None if test.n < 2 else Margin(test.difference, test.low, test.high, test.p)
+            found[baseline] = Beside(other.summary, margin, (seconds or {}).get(baseline))
+        return replace(self, baselines=found)
+
+    @property
+    def protocol(self) -> str:
+        """The one that counts: full ranking, or that of a labelled test."""
+        return str(self.summary["protocol"][0])
+
+    @property
+    def verdict(self) -> "Verdict | None":
+        """Against the best of the baselines; None: none was tested."""
+        tested = {name: each.margin for name, each in self.baselines.items() if each.margin is not None}
+        if not tested:
+            return None
+        best = min(tested, key=lambda name: tested[name].difference)
+        corrected = dict(zip(tested, holm(np.array([margin.p for margin in tested.values()])), strict=True))
+        return Verdict(best, tested[best], bool(corrected[best] < 0.05), len(tested))
+
     def value(self, protocol: str, metric: str, k: int) -> float:
         found = self.summary.filter(protocol=protocol, metric=metric, k=k)["mean"]
         if not len(found):
@@ -79,8 +105,10 @@ class Evaluation:
         digest = sha256(cases.getvalue()).hexdigest()
         about = {"fingerprint": self.fingerprint, "cases": len(self.frame), "cases_sha256": digest, "rules": RULES}
         write_whole(folder / CASES, cases.getvalue())
-        summaries = {"summary": self.summary, "popularity": self.popularity}
-        tables = {name: table.to_dicts() for name, table in summaries.items() if table is not None}
+        tables: dict[str, Any] = {"summary": self.summary.to_dicts()}
+        if self.baselines:
+            tables["baselines"] = {name: each.as_json() for name, each in self.baselines.items()}
+            tables["baselines_skipped"] = dict(self.skipped)
         write_whole(folder / METRICS, json.dumps({**about, **tables}, indent=1) + "\n")
 
     @classmethod
@@ -89,7 +117,9 @@ class Evaluation:
             about = json.loads((folder / METRICS).read_text())
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
             summary, fingerprint = pl.DataFrame(about["summary"], schema=SUMMARY), str(about["fingerprint"])
-            popularity = pl.DataFrame(about["popularity"], schema=SUMMARY) if "popularity" in about else None
+            old = {"popularity": {"summary": about["popularity"]}} if "popularity" in about else {}
+            baselines = {name: Beside.read(each) for name, each in about.get("baselines", old).items()}
+            skipped = dict(about.get("baselines_skipped", {}))
         except (FileNotFoundError, NotADirectoryError) as error:
             expected, hint = f"{METRICS} and {CASES}", "Name a folder that `unveil evaluate` has written to."
             raise UnveilError("no evaluation here", where=folder, expected=expected, hint=hint) from error
@@ -97,7 +127,43 @@ class Evaluation:
             raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS) from error
         if not whole:
             raise UnveilError("damaged, or of another evaluation than its summary", where=folder / CASES)
-        return cls(pl.read_parquet(folder / CASES), summary, fingerprint, popularity)
+        return cls(pl.read_parquet(folder / CASES), summary, fingerprint, baselines, skipped)
+
+
+class Margin(NamedTuple):
+    """By how much an NDCG@10 is above that of a baseline over the same users: paired, with 95% interval and p-value."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+class Verdict(NamedTuple):
+    """The best of some baselines; clear: p by Holm's correction over them is below .05."""
+
+    best: str
+    margin: Margin
+    clear: bool
+    baselines: int
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """A baseline on the cases of an evaluation."""
+
+    summary: pl.DataFrame
+    margin: Margin | None = None  # None: an earlier version did not test
+    seconds: float | None = None  # to fit it, and to choose its constants
+
+    def as_json(self) -> dict[str, Any]:
+        margin = None if self.margin is None else self.margin._asdict()
+        return {"summary": self.summary.to_dicts(), "margin": margin, "seconds": self.seconds}
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Self:
+        margin, summary = content.get("margin"), pl.DataFrame(content["summary"], schema=SUMMARY)
+        return cls(summary, None if margin is None else Margin(**margin), content.get("seconds"))
 
 
 def parts(name: str) -> tuple[str, str, int]:

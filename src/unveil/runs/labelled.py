@@ -26,7 +26,7 @@ from unveil.evaluation import slice_calibration
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
-from unveil.models.baselines import Popularity
+from unveil.models.baselines import fitted
 from unveil.report.page import Code, write_page
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose
@@ -82,7 +82,8 @@ def evaluate_labelled(
     `test` has `user_id`, `item_id` and, if known, `label` (1 liked or clicked): a file, a pandas or a polars frame.
     """
     scored = labelled_run(run, test, candidates=candidates, seen=seen)
-    return replace(evaluate(*scored, ks=ks), popularity=evaluate(Popularity.fit(scored[1]), *scored[1:], ks=ks).summary)
+    popularity = evaluate(fitted("popularity", scored[1]), *scored[1:], ks=ks)
+    return evaluate(*scored, ks=ks).beside({"popularity": popularity})
 
 
 def labelled_run(
@@ -107,7 +108,7 @@ def labelled_validation(experiment: Experiment, log: Interactions, split: Split)
     if config.labelled is None:
         return None
     test = read_test(config.labelled, log.users, log.items, split.whole, candidates=config.candidates, seen=config.seen)
-    evaluate(Popularity.fit(split.train), split.train, test, 1)  # an error where there is nothing to compare
+    evaluate(fitted("popularity", split.train), split.train, test, 1)  # an error where there is nothing to compare
     return LabelledValidation(test, split.train, experiment.training.monitor)
 
 

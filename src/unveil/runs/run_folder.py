@@ -28,6 +28,7 @@ from unveil.serving.model_files import MANIFEST
 from unveil.serving.recommender import Recommender
 from unveil.settings import built, flattened, plain
 from unveil.training.checkpoint import check_same_run
+from unveil.training.fit import BaselineFit
 from unveil.training.recipe import WHEREABOUTS
 from unveil.training.trainer import Fitted, Trainer, fitted_in
 
@@ -51,7 +52,7 @@ class Prepared:
     experiment: Experiment
     log: Interactions
     split: Split
-    trainer: Trainer
+    trainer: Trainer | BaselineFit
     validation: ValidationEvaluator | LabelledValidation
     evaluator: Evaluator
     fingerprint: str  # of the log

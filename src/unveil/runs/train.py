@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split
 from unveil.data.writers import write
 from unveil.errors import UnveilError
@@ -19,9 +20,11 @@ from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
+from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
 from unveil.files import check_new_file, versions, write_whole
-from unveil.models.base import Backbone
+from unveil.models.base import BaselineConfig
+from unveil.models.causal import SASRecConfig
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs import run_folder
 from unveil.runs.config import Experiment, Tell
@@ -29,11 +32,11 @@ from unveil.runs.labelled import labelled_validation
 from unveil.serving import model_files
 from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
-from unveil.settings import flattened
+from unveil.settings import flattened, plain
 from unveil.simulation.world import World
 from unveil.training.auto import suited
 from unveil.training.distributed import SINGLE, Place, ProcessGroup, joined
-from unveil.training.fit import prepare, validation_of
+from unveil.training.fit import BaselineFit, learner, prepare, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Fitted, Keep, Trainer
@@ -50,6 +53,7 @@ def run(
     watch: Watcher | None = None,
     tell: Tell = print,
     group: ProcessGroup = SINGLE,
+    baselines: bool = True,
 ) -> run_folder.Run:
     """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written. With a group
     this is what its leader does, while the others `follow`."""
@@ -65,7 +69,11 @@ def run(
             identity["validation"] = found.validation.test.fingerprint
         keep = Keep(folder, resume, identity=identity)
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
-        evaluation = found.evaluator.with_popularity(trainer.model)
+        if isinstance(trainer, BaselineFit):
+            tell(f"fitted     {trainer}")
+        evaluation = found.evaluator.evaluate(trainer.model)
+        if baselines:
+            evaluation = with_baselines(evaluation, found.evaluator, split, found.experiment, tell)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
         length = found.experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
@@ -83,9 +91,11 @@ def run(
     return finished
 
 
-def refit(found: run_folder.Prepared, fitted: Fitted, **how: Any) -> Backbone:
-    """A network trained on all events, the held-out ones included, as long as the best one was: the one to serve."""
+def refit(found: run_folder.Prepared, fitted: Fitted, **how: Any) -> Scorer:
+    """The model to serve: trained on all events, the held-out ones included, as long as the best one was."""
     experiment = found.experiment
+    if isinstance(found.trainer, BaselineFit):
+        return found.trainer.again(found.split.whole)
     recipe = experiment.recipe.changed({"training.minutes": None})  # as long as the best took, and no longer
     trainer = prepare(found.split.whole, recipe, log=found.log, world=world_of(experiment, found.log))
     trainer.fit(None, last=fitted.best.epoch if fitted.best else len(fitted.epochs), **how)
@@ -97,9 +107,40 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         fitted = found.trainer.fit(found.validation, group=group)
-        found.evaluator.with_popularity(found.trainer.model, resamples=1)
+        found.evaluator.evaluate(found.trainer.model, resamples=1)
         if found.experiment.training.refit:
             refit(found, fitted, group=group)
+
+
+#: What a baseline may cost beside a network; with more it is passed over. Pairs of items in histories, and events.
+PAIRS, EVENTS, ITEMS = 2_000_000_000, 20_000_000, 100_000
+
+
+def with_baselines(
+    evaluation: Evaluation, evaluator: Evaluator, split: Split, experiment: Experiment, tell: Tell = lambda _: None
+) -> Evaluation:
+    """An evaluation with those of baselines beside, fitted on the same training part, and on the same test cases."""
+    config, own = experiment.evaluation, plain(experiment.model)["name"]
+    refused, found, seconds = too_costly(split.train), dict[str, Evaluation](), dict[str, float]()
+    names = ["ease", "item-knn", "markov", "popularity", *["frequency"] * (not config.exclude_seen)]
+    for name in (name for name in names if name not in refused and name != own):
+        start, monitor = perf_counter(), experiment.training.monitor
+        recipe = Recipe().changed({"model.name": name, "training.monitor": monitor})
+        fit = learner(split.train, recipe)
+        assert isinstance(fit, BaselineFit)
+        fit.fit(validation_of(split, recipe, exclude_seen=config.exclude_seen, seed=config.seed))
+        seconds[name] = perf_counter() - start
+        alone = replace(evaluator, length=fit.model.config.length, sharing=None)
+        found[name] = alone.evaluate(fit.model)
+    return replace(evaluation.beside(found, seconds), skipped=refused)
+
+
+def too_costly(train: Sequences) -> dict[str, str]:
+    """Baselines that would take minutes beside a network, and why."""
+    pairs = float((train.length_U.astype(float) ** 2).sum())
+    if train.n_items > ITEMS or len(train) > EVENTS:
+        return dict.fromkeys(("ease", "item-knn", "markov"), "too many items or events")
+    return dict.fromkeys(("ease", "item-knn"), "too many pairs of items in histories") if pairs > PAIRS else {}
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
@@ -122,7 +163,7 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
                 tell(f"negatives  {found} instead of {USUAL}: not every case has more items to draw from")
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
     world = world_of(experiment, log)
-    trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
+    trainer = learner(split.train, experiment.recipe, log=log, world=world, tell=tell)
     shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed, "sharing": group}
     if labelled := labelled_validation(experiment, log, split):
         tell(str(labelled))
@@ -157,7 +198,9 @@ def evaluate(folder: Path) -> Evaluation:
     split = run_folder.read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
-    evaluation = evaluator.with_popularity(recommender.model)
+    evaluation = evaluator.evaluate(recommender.model)
+    if Evaluation.read(folder).baselines:
+        evaluation = with_baselines(evaluation, evaluator, split, run_folder.read_config(folder))
     evaluation.write(folder)
     return evaluation
 
@@ -170,11 +213,12 @@ def run_rank(
     resume: bool = False,
     watch: Watcher | None = None,
     tell: Tell = print,
+    baselines: bool = True,
 ) -> run_folder.Run | None:
     """The part of one process in a run. The leader, rank 0, writes, reports and gives the run; others give None."""
     with joined(place, experiment.training.device) as group:
         if group.is_leader:
-            return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group)
+            return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group, baselines=baselines)
         follow(experiment, group)
     return None
 
@@ -221,6 +265,8 @@ def _weighting(
     split: Split, recipe: Recipe, changes: Mapping[str, Any], log: Interactions, world: World | None
 ) -> Trainer:
     """The run's own estimator, where it weights events by a propensity; else ITPS. Both with the changes."""
+    if isinstance(recipe.model, BaselineConfig):
+        recipe = replace(recipe, model=SASRecConfig(length=recipe.model.length))
     if estimator(changes.get("estimator.name", recipe.estimator["name"])).needs in ("static", "temporal"):
         trainer = prepare(split.train, recipe.changed(changes), log=log, world=world)
         if trainer.weights is not None:

@@ -26,9 +26,9 @@ from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, write_arrays
 from unveil.errors import UnveilError
 from unveil.files import write_json, write_whole
-from unveil.models.base import Backbone, backbone
+from unveil.models.base import backbone
 from unveil.serving.exposure import ExposureTable
-from unveil.serving.recommender import Recommender
+from unveil.serving.recommender import Recommender, model_of
 from unveil.settings import built, plain
 
 FORMAT = "unveil recommender 1"
@@ -46,13 +46,11 @@ _AGAIN = "Copy it again from where it came, or train again."
 
 
 def write(recommender: Recommender, folder: Path, evaluated: Recommender | None = None) -> None:
-    """Write into a folder that is there; the manifest comes last. `evaluated` has the same network of other weights."""
-    model, sequences, exposure = recommender.model, recommender.sequences, recommender.exposure
-    if not isinstance(model, Backbone):
-        raise UnveilError("only a network can be saved", found=type(model).__name__)
+    """Write into a folder that is there; the manifest comes last. `evaluated` has the same model, fitted on less."""
+    model, sequences, exposure = model_of(recommender), recommender.sequences, recommender.exposure
     content = {WEIGHTS: _weights(model), ITEMS: _parquet(recommender.items), USERS: _parquet(recommender.users)}
-    if evaluated is not None and isinstance(evaluated.model, Backbone) and evaluated.model is not model:
-        content[EVALUATED] = _weights(evaluated.model)
+    if evaluated is not None and evaluated.model is not model:
+        content[EVALUATED] = _weights(model_of(evaluated))
     for name, part in content.items():
         write_whole(folder / name, part)
     hashes = {name: sha256(part).hexdigest() for name, part in content.items()}
@@ -68,7 +66,7 @@ def write(recommender: Recommender, folder: Path, evaluated: Recommender | None 
     write_json(folder / MANIFEST, {**manifest, **sizes, "sha256": hashes})
 
 
-def _weights(model: Backbone) -> bytes:
+def _weights(model: torch.nn.Module) -> bytes:
     return weight_bytes({name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()})
 
 
@@ -156,7 +154,7 @@ def _add_calibration(recommender: Recommender, path: Path) -> None:
     if not intact:
         raise UnveilError("the calibration is damaged", where=path, hint=hint)
     of_this = about.get("model") == model_version(path.parent)
-    if not of_this or not isinstance(bias_V, torch.nn.Parameter) or bias_V.shape != shift_V.shape:
+    if not of_this or not isinstance(bias_V, torch.Tensor) or bias_V.shape != shift_V.shape:
         raise UnveilError("made for another model", where=path, hint=hint)
     with torch.no_grad():
         bias_V.add_(shift_V)

@@ -24,7 +24,7 @@ from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.ranking import Scorer, checked_scores, evaluating, top_items
 from unveil.files import atomic_folder
-from unveil.models.base import Backbone
+from unveil.models.base import Backbone, Model
 from unveil.models.baselines import log_share
 from unveil.serving.exposure import POPULARITY, ExposureTable, exposure_table, next_steps
 from unveil.wording import quantity
@@ -118,15 +118,16 @@ class Recommender:
         """
         from unveil.data.splits import leave_one_out
         from unveil.training.auto import suited
-        from unveil.training.fit import prepare, validation_of
+        from unveil.training.fit import learner, validation_of
         from unveil.training.recipe import Recipe, network_in
+        from unveil.training.trainer import Trainer
 
         changes = {"estimator.name": estimator, **(overrides or {})}
         recipe = Recipe.preset(preset, network_in(changes)).changed(changes)
         split = leave_one_out(Sequences.of(log))
         recipe, _ = suited(recipe, split.train)
-        trainer = prepare(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
-        for warning in trainer.warnings():
+        trainer = learner(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
+        for warning in trainer.warnings() if isinstance(trainer, Trainer) else []:
             warn(warning, UnveilWarning, stacklevel=2)
         trainer.fit(validation_of(split, recipe), watch=watch)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
@@ -306,7 +307,15 @@ class Recommender:
 
 
 def network_of(recommender: Recommender) -> Backbone:
-    """Its network; other scorers have no vectors and no graph."""
+    """Its network; other scorers have no vectors."""
     if not isinstance(recommender.model, Backbone):
-        raise UnveilError("only a network can be exported", found=type(recommender.model).__name__)
+        found, hint = model_of(recommender).name, "`unveil recommend -o FILE` writes its lists for all users."
+        raise UnveilError("a baseline has no vectors of users and items", found=found, hint=hint)
+    return recommender.model
+
+
+def model_of(recommender: Recommender) -> Model:
+    """Its network or baseline; other scorers are of no known form."""
+    if not isinstance(recommender.model, Model):
+        raise UnveilError("only a network or a baseline can be written", found=type(recommender.model).__name__)
     return recommender.model

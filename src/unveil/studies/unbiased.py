@@ -20,7 +20,7 @@ from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
-from unveil.models.baselines import ItemToItem, Popularity
+from unveil.models.baselines import fitted
 from unveil.report.page import Figures
 from unveil.runs.labelled import read_test, similarity
 from unveil.studies import arms, tables
@@ -31,12 +31,12 @@ from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
 from unveil.wording import quantity
 
-#: Arms that are fitted in seconds: length of the history that they read, and how they are fitted.
+#: Arms that are fitted in seconds: the baseline, and its constants.
 BASELINES: Mapping[str, Any] = {
-    "most-popular": Popularity.fit,
-    "popularity-balanced": lambda train: Popularity.fit(train, 1.5),
-    "item-knn": ItemToItem.knn,
-    "ease": lambda train: ItemToItem.ease(train, 5000.0),
+    "most-popular": ("popularity", {}),
+    "popularity-balanced": ("popularity", {"balance": 1.5}),
+    "item-knn": ("item-knn", {"decay": 0.9}),
+    "ease": ("ease", {"penalty": 5000.0, "decay": 1.0, "exact": 10**6}),
 }
 #: The network, where it is not SASRec, by the arm.
 _NETWORKS = {"bert4rec": "bert4rec", "naive-validated": "sasrec"}
@@ -107,7 +107,7 @@ class Unbiased(Study):
     def open_data(self) -> Source:
         """The log and the test, read before any training."""
         log, whole, test = data_of(self)
-        usable = test.some(evaluate(Popularity.fit(whole), whole, test, 1).frame["user"].to_numpy())
+        usable = test.some(evaluate(fitted("popularity", whole), whole, test, 1).frame["user"].to_numpy())
         if min(map(len, self.halves(usable, log))) < 2:
             found, expected = len(np.unique(usable.user_R)), "two in each half with liked and other items"
             where = self.test or self.log
@@ -151,7 +151,8 @@ class Unbiased(Study):
         """What scores items for an arm, a baseline or a network, and how much of a history it reads."""
         arm, (log, whole, test) = cell.at["estimator"], data_of(self)
         if arm in BASELINES:
-            return BASELINES[arm](whole), _WHOLE_HISTORY
+            name, constants = BASELINES[arm]
+            return fitted(name, whole, **constants), _WHOLE_HISTORY
         recipe, split = self.recipe(arm, cell.at["replicate"]), leave_one_out(whole)
         trainer = prepare(split.train, resolved(recipe, split.train, log), log=log)
         validation: Any = validation_of(split, recipe)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from unveil.data.interactions import Sequences
+from unveil.models.base import BaselineConfig
 from unveil.training.recipe import Recipe
 from unveil.wording import quantity
 
@@ -26,8 +27,8 @@ class Choice:
 
 def suited(recipe: R, train: Sequences) -> tuple[R, list[Choice]]:
     """The recipe with what it left to the log (`recipe.auto`) chosen; and those choices."""
-    if not recipe.auto:
-        return recipe, []
+    if not recipe.auto or isinstance(recipe.model, BaselineConfig):
+        return recipe.changed({"auto": []}), []
     chosen = [choice for choice in choices(recipe, train) if choice.name in recipe.auto]
     values = {choice.name: choice.value for choice in chosen}
     return recipe.changed({"auto": []}).changed(values), chosen

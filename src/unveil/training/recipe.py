@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from unveil.errors import AtLeastOne, BelowOne, NotNegative, Positive, check_range, check_ranges, unknown
+from unveil.errors import AtLeastOne, BelowOne, NotNegative, Positive, UnveilError, check_range, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.base import check_options as check_estimator
 from unveil.estimators.inverse import settled
-from unveil.models.base import BACKBONES, NetworkConfig, backbone
+from unveil.models.base import BACKBONES, BaselineConfig, ModelConfig, backbone
 from unveil.models.causal import SASRecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import check_options as check_propensity
@@ -155,7 +155,7 @@ PRESETS = {"auto": AUTO_PRESET, "quick": QUICK, "paper": PAPER, "converged": CON
 
 
 if TYPE_CHECKING:
-    AnyNetwork = NetworkConfig
+    AnyNetwork = ModelConfig
 else:  # the settings of any registered network, distinguished by their name
     AnyNetwork = Annotated[reduce(or_, (backbone(name).Config for name in BACKBONES)), Field(discriminator="name")]
 
@@ -191,6 +191,9 @@ class Recipe:
         name = ESTIMATORS.current_name(str(self.estimator.get("name")))
         object.__setattr__(self, "estimator", {**self.estimator, "name": name})
         check_estimator(*named(settled(self.estimator)))
+        if isinstance(self.model, BaselineConfig) and name != "naive":
+            problem, hint = "a baseline counts interactions: no estimator trains it", "Leave out one of the two."
+            raise UnveilError(problem, found=f"-e {name} --model {plain(self.model)['name']}", hint=hint)
         name = str(self.propensity.get("name"))
         if name not in (AUTO, *PROPENSITIES):
             raise unknown("propensity", name, [AUTO, *PROPENSITIES])
@@ -219,11 +222,13 @@ def named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return str(options.pop("name")), options
 
 
-def _as(config: NetworkConfig, name: str) -> NetworkConfig:
-    """The settings of another kind of network, with the values it shares with this one."""
+def _as(config: ModelConfig, name: str) -> ModelConfig:
+    """The settings of another kind of model, with the values it shares with this one; baselines share none."""
     kind = backbone(name).Config
     if isinstance(config, kind):
         return config
+    if issubclass(kind, BaselineConfig) or isinstance(config, BaselineConfig):
+        return kind()
     shared = {each.name for each in fields(kind)} & {each.name for each in fields(config)} - {"name"}
     return kind(**{each: getattr(config, each) for each in shared})
 

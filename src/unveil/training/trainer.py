@@ -75,7 +75,7 @@ def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
     except (LookupError, TypeError, ValueError):
         problem = f"the epochs do not tell the validation's {config.monitor}"
         raise UnveilError(problem, where=folder / EPOCHS, hint="Restore the folder from a copy.") from None
-    return Fitted(epochs, max(valid, key=lambda best: best.value, default=None), len(epochs) < config.epochs)
+    return Fitted(epochs, max(valid, key=lambda best: best.value, default=None), 0 < len(epochs) < config.epochs)
 
 
 class Stopped(KeyboardInterrupt):

@@ -27,7 +27,7 @@ from unveil.estimators.base import estimator
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.ranking import Scorer
 from unveil.files import write_whole
-from unveil.models.baselines import Popularity, Random
+from unveil.models.baselines import Random, fitted
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.factors import Factors
 from unveil.simulation.feedback import figures
@@ -141,7 +141,7 @@ class Rule:
 
 
 #: What most users chose, the loop at its narrowest; and any unseen item, the loop at its widest.
-MOST_POPULAR = Rule(lambda sequences, _: Popularity.fit(sequences), length=2)
+MOST_POPULAR = Rule(lambda sequences, _: fitted("popularity", sequences), length=2)
 AT_RANDOM = Rule(lambda sequences, seed: Random(sequences.n_items, seed), length=100)
 #: Rules by the name under which they stand beside estimators.
 RULES: Mapping[str, Rule] = {"popularity": MOST_POPULAR, "random": AT_RANDOM}
