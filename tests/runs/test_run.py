@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests.run_folders import Finished, content, experiment_on, write_log
 from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation, compare
+from unveil.models.baselines import fitted
+from unveil.models.blend import Blend
 from unveil.models.causal import SASRec
 from unveil.runs import run_folder
 from unveil.runs.train import evaluate, prepared, run
@@ -112,6 +115,30 @@ def test_a_refit_is_a_training_on_all_events_as_long_as_the_best(finished: Finis
     assert isinstance(judged.model, SASRec)
     assert torch.equal(served.model.item.weight, weights["model"]["item.weight"])
     assert torch.equal(judged.model.item.weight, weights["evaluated"]["item.weight"])
+
+
+def test_a_blend_is_evaluated_and_fitted_again_with_the_same_shares(finished: Finished, tmp_path: Path) -> None:
+    """What the folder serves is the blend of its parts, each fitted on all events; or a part, if it validates best."""
+    experiment = experiment_on(finished.log, {"training.refit": True, "training.blend": True})
+    said = list[str]()
+    done = run(experiment, tmp_path / "run", tell=said.append)
+    (line,) = [each for each in said if each.startswith("blend ")]
+    assert evaluate(tmp_path / "run").summary.equals(done.evaluation.summary)
+    values = {
+        name: float(value)
+        for name, value in re.findall(r"([\w-]+) (0\.\d{4})(?:,|$)", line.partition("validation:")[2])
+    }
+    judged, served = done.recommender.model, Recommender.load(tmp_path / "run").model
+    assert {"blend", "sasrec", "ease", "item-knn", "markov", "popularity"} == values.keys()
+    assert values[judged.name] == max(values.values())
+    assert type(served) is type(judged)
+    before, after = judged.state_dict(), served.state_dict()
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    if isinstance(judged, Blend):
+        assert torch.equal(before["share_P"], after["share_P"])
+    whole = fitted("ease", done.recommender.sequences)
+    own = [part for part in getattr(served, "models", [served]) if part.name == "ease"]
+    assert all(torch.equal(part.weight, whole.weight) for part in own)
 
 
 def test_the_split_comes_back(finished: Finished) -> None:

@@ -58,6 +58,12 @@ class Prepared:
     fingerprint: str  # of the log
     origin: str | None  # of the world, if there is one
 
+    @property
+    def cases(self) -> dict[str, Any]:
+        """What decides which items compete, and which cases are drawn."""
+        config = self.experiment.evaluation
+        return {"exclude_seen": config.exclude_seen, "seed": config.seed}
+
 
 @dataclass(frozen=True, eq=False)
 class Run:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from unveil.data.interactions import Interactions, Sequences
+from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
 from unveil.data.writers import write
 from unveil.errors import UnveilError
@@ -20,10 +19,9 @@ from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
-from unveil.evaluation.ranking import Scorer
-from unveil.evaluation.result import Evaluation
+from unveil.evaluation.result import METRICS, Evaluation
 from unveil.files import check_new_file, versions, write_whole
-from unveil.models.base import BaselineConfig
+from unveil.models.base import BaselineConfig, Model
 from unveil.models.causal import SASRecConfig
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs import run_folder
@@ -32,9 +30,10 @@ from unveil.runs.labelled import labelled_validation
 from unveil.serving import model_files
 from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
-from unveil.settings import flattened, plain
+from unveil.settings import flattened
 from unveil.simulation.world import World
 from unveil.training.auto import suited
+from unveil.training.blend import Chosen, choose
 from unveil.training.distributed import SINGLE, Place, ProcessGroup, joined
 from unveil.training.fit import BaselineFit, learner, prepare, validation_of
 from unveil.training.progress import Watcher
@@ -71,12 +70,14 @@ def run(
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
         if isinstance(trainer, BaselineFit):
             tell(f"fitted     {trainer}")
-        evaluation = found.evaluator.evaluate(trainer.model)
+        chosen = choose(trainer, split, found.experiment, found.validation, beside=baselines, **found.cases)
+        if chosen.values:
+            tell(f"blend      {chosen}")
+        evaluation = evaluated(found.evaluator, chosen.model)
         if baselines:
-            evaluation = with_baselines(evaluation, found.evaluator, split, found.experiment, tell)
-        exposure = exposure_table(trainer.propensity, split.whole, split.train)
-        length = found.experiment.model.length
-        recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
+            evaluation = with_baselines(evaluation, chosen, replace(found.evaluator, sharing=None))
+        exposure, length = exposure_table(trainer.propensity, split.whole, split.train), chosen.model.config.length
+        recommender = Recommender(chosen.model, log.items, log.users, split.whole, length, exposure)
         name, trained = folder.resolve().name, (recommender, split)
         finished = run_folder.Run(name, folder, found.experiment, about, fitted, evaluation, trained)
         found.evaluator.candidates.save(folder / run_folder.NEGATIVES)
@@ -86,20 +87,15 @@ def run(
         if found.experiment.training.refit:
             tell(f"refit      {quantity(len(split.whole), 'event')}, those of validation and test included")
             keep = replace(keep, prefix="refit-")
-            served = replace(recommender, model=refit(found, fitted, keep=keep, watch=watch, group=group))
+            served = replace(recommender, model=refit(found, chosen, fitted, keep=keep, watch=watch, group=group))
         model_files.write(served, folder, evaluated=recommender)  # last: a folder that has one is a finished run
     return finished
 
 
-def refit(found: run_folder.Prepared, fitted: Fitted, **how: Any) -> Scorer:
-    """The model to serve: trained on all events, the held-out ones included, as long as the best one was."""
-    experiment = found.experiment
-    if isinstance(found.trainer, BaselineFit):
-        return found.trainer.again(found.split.whole)
-    recipe = experiment.recipe.changed({"training.minutes": None})  # as long as the best took, and no longer
-    trainer = prepare(found.split.whole, recipe, log=found.log, world=world_of(experiment, found.log))
-    trainer.fit(None, last=fitted.best.epoch if fitted.best else len(fitted.epochs), **how)
-    return trainer.model
+def refit(found: run_folder.Prepared, chosen: Chosen, fitted: Fitted, **how: Any) -> Model:
+    """The model to serve: fitted on all events, the held-out ones included."""
+    known = {"log": found.log, "world": world_of(found.experiment, found.log)}
+    return chosen.again(found.split.whole, found.experiment.recipe, fitted, known, **how)
 
 
 def follow(experiment: Experiment, group: ProcessGroup) -> None:
@@ -107,40 +103,24 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         fitted = found.trainer.fit(found.validation, group=group)
-        found.evaluator.evaluate(found.trainer.model, resamples=1)
+        chosen = choose(found.trainer, found.split, found.experiment, found.validation, **found.cases)
+        evaluated(found.evaluator, chosen.model, resamples=1)
         if found.experiment.training.refit:
-            refit(found, fitted, group=group)
+            refit(found, chosen, fitted, group=group)
 
 
-#: What a baseline may cost beside a network; with more it is passed over. Pairs of items in histories, and events.
-PAIRS, EVENTS, ITEMS = 2_000_000_000, 20_000_000, 100_000
+def with_baselines(evaluation: Evaluation, chosen: Chosen, evaluator: Evaluator) -> Evaluation:
+    """An evaluation with those of baselines beside, and of a network that is a part of a blend, on the same cases."""
+    models = {name: fit.model for name, fit in chosen.baselines.fits.items() if fit.model is not chosen.model}
+    if chosen.learner.model is not chosen.model:
+        models = {chosen.learner.model.name: chosen.learner.model, **models}
+    found = {name: evaluated(evaluator, model) for name, model in models.items()}
+    return replace(evaluation.beside(found, chosen.baselines.seconds), skipped=chosen.baselines.skipped)
 
 
-def with_baselines(
-    evaluation: Evaluation, evaluator: Evaluator, split: Split, experiment: Experiment, tell: Tell = lambda _: None
-) -> Evaluation:
-    """An evaluation with those of baselines beside, fitted on the same training part, and on the same test cases."""
-    config, own = experiment.evaluation, plain(experiment.model)["name"]
-    refused, found, seconds = too_costly(split.train), dict[str, Evaluation](), dict[str, float]()
-    names = ["ease", "item-knn", "markov", "popularity", *["frequency"] * (not config.exclude_seen)]
-    for name in (name for name in names if name not in refused and name != own):
-        start, monitor = perf_counter(), experiment.training.monitor
-        recipe = Recipe().changed({"model.name": name, "training.monitor": monitor})
-        fit = learner(split.train, recipe)
-        assert isinstance(fit, BaselineFit)
-        fit.fit(validation_of(split, recipe, exclude_seen=config.exclude_seen, seed=config.seed))
-        seconds[name] = perf_counter() - start
-        alone = replace(evaluator, length=fit.model.config.length, sharing=None)
-        found[name] = alone.evaluate(fit.model)
-    return replace(evaluation.beside(found, seconds), skipped=refused)
-
-
-def too_costly(train: Sequences) -> dict[str, str]:
-    """Baselines that would take minutes beside a network, and why."""
-    pairs = float((train.length_U.astype(float) ** 2).sum())
-    if train.n_items > ITEMS or len(train) > EVENTS:
-        return dict.fromkeys(("ease", "item-knn", "markov"), "too many items or events")
-    return dict.fromkeys(("ease", "item-knn"), "too many pairs of items in histories") if pairs > PAIRS else {}
+def evaluated(evaluator: Evaluator, model: Model, **how: Any) -> Evaluation:
+    """Of histories as long as the model reads."""
+    return replace(evaluator, length=model.config.length).evaluate(model, **how)
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
@@ -199,8 +179,8 @@ def evaluate(folder: Path) -> Evaluation:
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
     evaluation = evaluator.evaluate(recommender.model)
-    if Evaluation.read(folder).baselines:
-        evaluation = with_baselines(evaluation, evaluator, split, run_folder.read_config(folder))
+    before = Evaluation.read(folder) if (folder / METRICS).exists() else evaluation
+    evaluation = replace(evaluation, baselines=before.baselines, skipped=before.skipped)
     evaluation.write(folder)
     return evaluation
 

@@ -111,13 +111,15 @@ class Recommender:
         world: "World | None" = None,
         watch: "Watcher | None" = None,
     ) -> Self:
-        """Train on a log without each user's last two interactions; the earlier of them is for early stopping.
+        """Train on a log without each user's last two interactions; the earlier of them decides when to stop and
+        what is blended. The preset auto then fits the same on all interactions.
 
         `overrides` are settings by dotted name, such as `{"model.width": 64}`; `world` is where the log was drawn from.
         An `UnveilWarning` says where popularity has to stand in for exposure, or weights are degenerate.
         """
         from unveil.data.splits import leave_one_out
         from unveil.training.auto import suited
+        from unveil.training.blend import choose
         from unveil.training.fit import learner, validation_of
         from unveil.training.recipe import Recipe, network_in
         from unveil.training.trainer import Trainer
@@ -126,12 +128,16 @@ class Recommender:
         recipe = Recipe.preset(preset, network_in(changes)).changed(changes)
         split = leave_one_out(Sequences.of(log))
         recipe, _ = suited(recipe, split.train)
-        trainer = learner(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
+        known = {"log": log, "world": None if world is None else world.aligned_with(log)}
+        trainer, validation = learner(split.train, recipe, **known), validation_of(split, recipe)
         for warning in trainer.warnings() if isinstance(trainer, Trainer) else []:
             warn(warning, UnveilWarning, stacklevel=2)
-        trainer.fit(validation_of(split, recipe), watch=watch)
+        fitted = trainer.fit(validation, watch=watch)
+        chosen = choose(trainer, split, recipe, validation)
+        refit = recipe.training.refit
+        model = chosen.again(split.whole, recipe, fitted, known, watch=watch) if refit else chosen.model
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
-        return cls(trainer.model, log.items, log.users, split.whole, recipe.model.length, exposure)
+        return cls(model, log.items, log.users, split.whole, model.config.length, exposure)
 
     def __repr__(self) -> str:
         model = getattr(self.model, "name", type(self.model).__name__)

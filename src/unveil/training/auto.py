@@ -46,6 +46,7 @@ def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
     in_row = len(train) / max(rows, 1)
     batch = int(np.clip(2 ** round(np.log2(EVENTS / max(in_row, 1))), 16, 256))
     batch = recipe.task.batch_size if "task.batch_size" not in recipe.auto else batch
+    naive = recipe.estimator["name"] == "naive"
     steps = max(1, -(-rows // batch))
     every = max(1, round(STEPS / steps))
     return [
@@ -53,8 +54,10 @@ def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
         Choice("model.dropout", 0.5 if short else 0.3, histories),
         Choice("task.batch_size", batch, f"about {EVENTS:,} events a step"),
         Choice("training.validate_every", every, f"every {quantity(every * steps, 'step')}"),
+        Choice("training.blend", naive, _BLEND if naive else "baselines correct no exposure bias, the estimator may"),
     ]
 
 
+_BLEND = "a network and baselines that score together, by validation"
 SHORT, LONGEST = 20.0, 50  # mean events of a history that is short; events read at most
 EVENTS, STEPS = 2048, 60  # events of a step, steps between validations

@@ -36,6 +36,7 @@ class TrainerConfig:
     validate_every: AtLeastOne = 1  # epochs
     patience: AtLeastOne | None = None  # validations without improvement before stopping; None: never
     monitor: str = "NDCG@10"
+    blend: bool = False  # a network and baselines score together, by shares fitted on the validation cases
     refit: bool = False  # after the evaluation, as many epochs as the best on all events: this model is served
     seed: int = 0
     minutes: Positive | None = None  # time to train, a refit included; then the best weights so far are kept
@@ -63,7 +64,7 @@ WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes", "minutes"})
 
 #: The default. What `training.auto` chooses by the log is here for a log of no particular kind.
 AUTO_PRESET: Mapping[str, Any] = {
-    "auto": ["model.length", "model.width", "model.dropout", "task.batch_size", "training.validate_every"],
+    "auto": ["model.length", "model.dropout", "task.batch_size", "training.validate_every", "training.blend"],
     "model.width": 64,
     "model.blocks": 2,
     "model.heads": 2,
