@@ -418,3 +418,43 @@ def test_a_damaged_config_is_told(copy: Path) -> None:
     (copy / "config.json").write_text("[")
     with pytest.raises(UnveilError, match=r"config\.json: cannot be read"):
         run_folder.read_config(copy)
+
+
+def test_a_run_goes_on_with_a_newer_log(finished: Finished, tmp_path: Path) -> None:
+    """Items that both logs have begin with the weights they had, new ones as they would; without epochs that is all."""
+    frame = pl.read_csv(finished.log, schema_overrides={"user_id": pl.String, "item_id": pl.String})
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    frame.filter(pl.col("item_id") != "003").write_csv(old)
+    frame.filter(pl.col("item_id") != "005").write_csv(new)
+    before = run(experiment_on(old), tmp_path / "before", tell=silent)
+    said = list[str]()
+    changes = {"training.start": str(tmp_path / "before"), "training.lr": 1e-12}
+    run(experiment_on(new, changes), tmp_path / "after", tell=said.append)
+    assert f"from       {tmp_path / 'before'}: 28 items known, 1 new, 1 gone" in said
+    one, other = (Recommender.load(tmp_path / name) for name in ("before", "after"))
+    weights = [dict(each.model.named_parameters()) for each in (one, other) if isinstance(each.model, SASRec)]
+    common = sorted(set(one.items.ids) & set(other.items.ids))
+    for name in ("item.weight", "bias"):
+        rows = [
+            weights[n][name][torch.from_numpy(each.items.index(common)).long()] for n, each in enumerate((one, other))
+        ]
+        assert torch.allclose(*rows, atol=1e-6)
+        if name == "item.weight":  # PAD and MASK
+            assert torch.allclose(weights[0][name][-2:], weights[1][name][-2:], atol=1e-6)
+    for name in weights[0].keys() - {"item.weight", "bias"}:
+        assert torch.allclose(weights[0][name], weights[1][name], atol=1e-6)
+    fresh = SASRec(before.experiment.model, len(other.items), seed=0)
+    place = other.items.find("003")
+    assert torch.allclose(weights[1]["item.weight"][place], fresh.item.weight[place], atol=1e-6)
+
+
+def test_a_run_to_go_on_from_that_does_not_fit(finished: Finished, tmp_path: Path) -> None:
+    start = {"training.start": str(finished.folder)}
+    with pytest.raises(
+        UnveilError, match=r"another form: model\.width.*found .?8, and now 16|model\.width: .*another form"
+    ):
+        run(experiment_on(finished.log, {**start, "model.width": 16}), tmp_path / "run", tell=silent)
+    run(experiment_on(finished.log, {"model.name": "popularity"}), tmp_path / "popular", tell=silent)
+    with pytest.raises(UnveilError, match="no network to go on from: found 'popularity'"):
+        run(experiment_on(finished.log, {"training.start": str(tmp_path / "popular")}), tmp_path / "run", tell=silent)
+    assert not (tmp_path / "run").exists()

@@ -180,6 +180,9 @@ class TrainingOptions:
         str | None, option("auto (default: settings that suit the log), quick (to try things), converged or paper.")
     ] = None
     minutes: Annotated[float | None, option("Stop training after this time, with the best weights so far.")] = None
+    start: Annotated[
+        Path | None, option("Run whose settings and weights to go on from, with a newer log.", "--from", metavar="RUN")
+    ] = None
     config: Annotated[Path | None, option("TOML file of settings; it may extend a preset.")] = None
     assignments: Assignments = None
     world: World = None
@@ -205,6 +208,11 @@ class TrainingOptions:
         changes |= {"evaluation.candidates": candidates and str(candidates), "evaluation.labelled": self.validation}
         changes = {name: value for name, value in changes.items() if value is not None}
         changes |= dict(map(parsed, self.assignments or ()))
+        if self.start is not None:
+            if self.config or self.preset:
+                raise UnveilError("settings and a run to go on from", expected="one of them: a run has its settings")
+            changes["training.start"] = str(self.start)
+            begun = begun or self.start
         named, own = self.config or self.preset, None if begun is None else read_config(begun)
         if own is not None and named is None:
             return own.changed({"evaluation.uniform": None, "evaluation.popular": None, **changes})

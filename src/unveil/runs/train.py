@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unveil.data.indexing import UNKNOWN
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
 from unveil.data.writers import write
@@ -21,7 +22,8 @@ from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import METRICS, Evaluation
 from unveil.files import check_new_file, versions, write_whole
-from unveil.models.base import BaselineConfig, Model
+from unveil.models.base import Backbone, BaselineConfig, Model
+from unveil.models.blend import Blend
 from unveil.models.causal import SASRecConfig
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs import run_folder
@@ -35,7 +37,7 @@ from unveil.simulation.world import World
 from unveil.training.auto import suited
 from unveil.training.blend import Chosen, choose
 from unveil.training.distributed import SINGLE, Place, ProcessGroup, joined
-from unveil.training.fit import BaselineFit, learner, prepare, validation_of
+from unveil.training.fit import BaselineFit, Start, learner, prepare, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Fitted, Keep, Trainer
@@ -66,6 +68,8 @@ def run(
         identity = {"log": found.fingerprint}
         if isinstance(found.validation, LabelledValidation):
             identity["validation"] = found.validation.test.fingerprint
+        if (start := found.experiment.training.start) is not None:
+            identity["start"] = model_files.version_of(Path(start))
         keep = Keep(folder, resume, identity=identity)
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
         if isinstance(trainer, BaselineFit):
@@ -94,8 +98,9 @@ def run(
 
 def refit(found: run_folder.Prepared, chosen: Chosen, fitted: Fitted, **how: Any) -> Model:
     """The model to serve: fitted on all events, the held-out ones included."""
-    known = {"log": found.log, "world": world_of(found.experiment, found.log)}
-    return chosen.again(found.split.whole, found.experiment.recipe, fitted, known, **how)
+    experiment, log = found.experiment, found.log
+    known = {"log": log, "world": world_of(experiment, log), "start": start_of(experiment)}
+    return chosen.again(found.split.whole, experiment.recipe, fitted, known, **how)
 
 
 def follow(experiment: Experiment, group: ProcessGroup) -> None:
@@ -142,8 +147,12 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
                 found = quantity(most[name], f"{name} one")
                 tell(f"negatives  {found} instead of {USUAL}: not every case has more items to draw from")
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
-    world = world_of(experiment, log)
-    trainer = learner(split.train, experiment.recipe, log=log, world=world, tell=tell)
+    world, start = world_of(experiment, log), start_of(experiment)
+    if start is not None:
+        known = int((start.items.index(log.items.ids) != UNKNOWN).sum())
+        told = f"{quantity(known, 'item')} known, {len(log.items) - known:,} new, {len(start.items) - known:,} gone"
+        tell(f"from       {experiment.training.start}: {told}")
+    trainer = learner(split.train, experiment.recipe, log=log, world=world, start=start, tell=tell)
     shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed, "sharing": group}
     if labelled := labelled_validation(experiment, log, split):
         tell(str(labelled))
@@ -162,6 +171,19 @@ def world_of(experiment: Experiment, log: Interactions) -> World | None:
     if where is None:
         return None
     return (World.builtin() if where == "builtin" else World.load(Path(where))).aligned_with(log)
+
+
+def start_of(experiment: Experiment) -> Start | None:
+    """The network of the run to go on from, which may be a part of a blend."""
+    if experiment.training.start is None:
+        return None
+    before = Recommender.load(experiment.training.start, calibrated=False)
+    models = before.model.models if isinstance(before.model, Blend) else [before.model]
+    network = next((model for model in models if isinstance(model, Backbone)), None)
+    if network is None:
+        found, hint = getattr(before.model, "name", "another model"), "Fit it anew: it takes seconds."
+        raise UnveilError("no network to go on from", where=experiment.training.start, found=found, hint=hint)
+    return Start(network, before.items)
 
 
 def origin_of(world: World | None) -> str | None:

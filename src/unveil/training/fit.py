@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unveil.data.batches import ClozeTask, NextItemTask
+from unveil.data.indexing import UNKNOWN, Vocabulary
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories
 from unveil.data.splits import Split
@@ -18,18 +19,52 @@ from unveil.estimators.inverse import weight_diagnostics
 from unveil.evaluation.evaluator import Evaluator, Sharing, ValidationEvaluator
 from unveil.evaluation.protocols import FULL
 from unveil.files import write_whole
-from unveil.models.base import Backbone, Baseline, BaselineConfig, backbone
+from unveil.models.base import Backbone, Baseline, BaselineConfig, Model, backbone
 from unveil.models.baselines import ItemToItem
 from unveil.propensity import build as propensities
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.impressions import ImpressionGroups, Recorded
 from unveil.propensity.known import TrueWorld
-from unveil.settings import plain
+from unveil.settings import flattened, plain
 from unveil.training.checkpoint import Best
 from unveil.training.device import pick_device
 from unveil.training.recipe import AUTO, Recipe, named
 from unveil.training.trainer import EPOCHS, Fitted, Keep, Trainer
 from unveil.wording import quantity
+
+#: Weights with a row for each item; some have rows for PAD and MASK as well.
+OF_ITEMS = {"item.weight", "table.weight", "bias", "output.bias", "output.linear.weight", "output.linear.bias"}
+
+
+@dataclass(frozen=True)
+class Start:
+    """A trained network to go on from: the rows of items that it knows are kept, new items begin as they would."""
+
+    model: Model
+    items: Vocabulary
+
+    def into(self, model: Backbone, items: Vocabulary) -> None:
+        """Set the weights of a network of the same form."""
+        if plain(self.model.config) != plain(model.config):
+            before, now = flattened(plain(self.model.config)), flattened(plain(model.config))
+            name = next(each for each in now if before.get(each) != now[each])
+            found, hint = (
+                f"{before.get(name, 'nothing')}, and now {now[name]}",
+                "Leave the model's settings as they are.",
+            )
+            raise UnveilError(
+                "the network to go on from has another form", where=f"model.{name}", found=found, hint=hint
+            )
+        place_V = self.items.index(items.ids)
+        known_V = torch.from_numpy(place_V != UNKNOWN)
+        place = torch.from_numpy(place_V[place_V != UNKNOWN].astype(np.int64))
+        with torch.no_grad():
+            for (name, own), old in zip(model.named_parameters(), self.model.parameters(), strict=True):
+                if name in OF_ITEMS:
+                    own[: len(items)][known_V] = old[place]
+                    own[len(items) :] = old[self.model.n_items :]
+                else:
+                    own.copy_(old)
 
 
 def prepare(
@@ -39,15 +74,18 @@ def prepare(
     log: Interactions | None = None,
     world: TrueWorld | None = None,
     propensity: PropensityModel | None = None,
+    start: Start | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Trainer:
     """Build the parts of a recipe, and raise all errors of a user; describe them to `tell`, with warnings.
 
     The log gives logged propensities, a world the true ones and the true relevance. A `propensity` that was fitted
-    before (`propensity_of`) is not fitted again.
+    before (`propensity_of`) is not fitted again. The network goes on from `start`, whose ids the log's are.
     """
     pick_device(recipe.training.device)
     model = new_model(recipe, train.n_items)
+    if start is not None and log is not None:
+        start.into(model, log.items)
     task = task_of(train, recipe, model)
     propensity = propensity or propensity_of(train, recipe, log, world)
     name, options = named(recipe.estimator)

@@ -38,6 +38,7 @@ class TrainerConfig:
     monitor: str = "NDCG@10"
     blend: bool = False  # a network and baselines score together, by shares fitted on the validation cases
     refit: bool = False  # after the evaluation, as many epochs as the best on all events: this model is served
+    start: str | None = None  # folder of a run whose network is gone on with
     seed: int = 0
     minutes: Positive | None = None  # time to train, a refit included; then the best weights so far are kept
     # The following do not change the result: a run may be resumed with other values.
@@ -60,7 +61,7 @@ class TrainerConfig:
 
 SCHEDULES = ("constant", "linear", "cosine", "step")
 #: Fields that may change between a run and its resumption.
-WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes", "minutes"})
+WHEREABOUTS = frozenset({"start", "device", "threads", "checkpoint_minutes", "minutes"})
 
 #: The default. What `training.auto` chooses by the log is here for a log of no particular kind.
 AUTO_PRESET: Mapping[str, Any] = {
