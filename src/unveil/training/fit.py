@@ -48,13 +48,9 @@ class Start:
         if plain(self.model.config) != plain(model.config):
             before, now = flattened(plain(self.model.config)), flattened(plain(model.config))
             name = next(each for each in now if before.get(each) != now[each])
-            found, hint = (
-                f"{before.get(name, 'nothing')}, and now {now[name]}",
-                "Leave the model's settings as they are.",
-            )
-            raise UnveilError(
-                "the network to go on from has another form", where=f"model.{name}", found=found, hint=hint
-            )
+            problem, hint = "the network to go on from has another form", "Leave the model as it is."
+            found = f"{before.get(name, 'nothing')}, and now {now[name]}"
+            raise UnveilError(problem, where=f"model.{name}", found=found, hint=hint)
         place_V = self.items.index(items.ids)
         known_V = torch.from_numpy(place_V != UNKNOWN)
         place = torch.from_numpy(place_V[place_V != UNKNOWN].astype(np.int64))
