@@ -23,7 +23,6 @@ from unveil.runs.workers import Inline
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.advise import Advise, advice_of, advise_study, draw_log
-from unveil.studies.advise_plan import CONFIG, config_of, write_config
 from unveil.studies.candidates import (
     Candidates,
     check_columns,
@@ -32,7 +31,7 @@ from unveil.studies.candidates import (
     learns_from,
     some_users,
 )
-from unveil.studies.decision import HEADLINE, Advice, Floats
+from unveil.studies.decision import CONFIG, HEADLINE, Advice, Floats, config_of, write_config
 from unveil.studies.engine import Answer, Report, run, write
 from unveil.studies.results import TRUE, Measure
 from unveil.studies.scenarios import Draw, Scenario, scenarios

@@ -146,7 +146,7 @@ def advise(
     """
     from unveil.studies.advise import advise_study
     from unveil.studies.advise_by_test import AdviseByTest, has_random_rows, write_test_config
-    from unveil.studies.advise_plan import write_config
+    from unveil.studies.decision import write_config
 
     source, given = options.source(), tried.settings()
     if test is None and not has_random_rows(source.load()):

@@ -16,7 +16,7 @@ from unveil.evaluation.statistics import Paired
 from unveil.report.page import Figures
 from unveil.runs.labelled import read_test
 from unveil.studies import arms, candidates, tables
-from unveil.studies.advise_plan import CONFIG, config_of, write_advised
+from unveil.studies.decision import CONFIG, config_of, write_advised
 from unveil.studies.engine import Answer, Cell, Context, Report
 from unveil.studies.results import BASE, Measure, Results, verdict
 from unveil.studies.unbiased import BASELINES, Data, Unbiased, data_of

@@ -46,6 +46,9 @@ class Context:
     folder: Path
     on_progress: OnProgress = lambda share: None
 
+    def advance(self, done: int, total: int) -> None:
+        self.on_progress(done / total)
+
 
 @dataclass(frozen=True)
 class Source:

@@ -194,7 +194,7 @@ class SemiSynthetic(Study):
             world = World.open(self.data, seed)
         else:
             how: dict[str, Any] = {"steps": self.steps, "recipe": self.fit, "seed": seed}
-            world = World.fit(self.read_log(), **how, progress=lambda n, of: context.on_progress(n / of))
+            world = World.fit(self.read_log(), **how, progress=context.advance)
         world.save(world_folder(context.folder, number), overwrite=True)
         return {"world": number, "origin": world.origin, "description": asdict(world.describe())}
 
