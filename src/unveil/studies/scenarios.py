@@ -1,8 +1,10 @@
 """What is not known of a log, and therefore varied: how users choose, how rare exposure is, what is popular."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.resources import files
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -50,30 +52,10 @@ def scenarios(choices: tuple[str, ...], severities: Numbers, liked: Numbers = ()
     return tuple(Scenario(*each) for each in product(choices, severities, liked or (None,)))
 
 
-#: How much is tried, unless options say otherwise: users of the log, drawn at random where there are more; propensities
-#: as far as the log can give them, none: all that it can; clips of the weights as shares of the events, '': no clip.
+#: How much is tried, unless options say otherwise; lists are tuples, which studies can be hashed with.
 EFFORTS: Mapping[str, Mapping[str, Any]] = {
-    "quick": {
-        "users": 500,
-        "worlds": 1,
-        "replicates": 3,
-        "choices": ("rational_exposed", "categorical_exposed"),
-        "severities": (1.0, 3.0),
-        "estimators": ("itps", "corrected", "corrected-tempered", "wmf-distilled", "wmf-distilled-rated"),
-        "propensities": ("logged", "recorded", "popularity", "damped", "timing", "joint", "joint-rated"),
-        "clips": ("5%",),
-    },
-    "thorough": {
-        "users": 2000,
-        "worlds": 6,  # the units: with three, corrected for a hundred candidates, nothing could be significant
-        "replicates": 1,
-        "choices": ("rational_exposed", "categorical_exposed", "rational_all"),
-        "severities": (1.0, 2.0, 4.0),
-        "estimators": (
-            *("ips", "itps", "itps-shrunk", "doubly-robust", "corrected", "corrected-distilled", "rational"),
-            *("corrected-tempered", "logit-adjustment", "wmf-distilled", "wmf-distilled-rated"),
-        ),
-        "propensities": (),
-        "clips": ("", "2%", "10%"),
-    },
+    effort: {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    for effort, settings in tomllib.loads(
+        files("unveil.studies").joinpath("efforts.toml").read_text(encoding="utf-8")
+    ).items()
 }
