@@ -1,14 +1,11 @@
 """`unveil calibrate`: what a small test without exposure bias teaches finished runs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from unveil.cli.options import AsJson, CandidatesFile, Overwrite, Seed, SeenRows, option
-
-if TYPE_CHECKING:
-    from unveil.runs.labelled import CalibratedRuns
 
 
 def calibrate(
@@ -35,7 +32,7 @@ def calibrate(
     The gain is measured on users that were not learnt from. What is not significantly better is not recommended, and
     nothing is written. A recommended calibration goes into the run folder; `recommend`, `serve` and `export` apply it.
     """
-    from unveil.cli.terminal import bar, this_command, write_where_possible
+    from unveil.cli.terminal import bar, print_page_table, print_paragraphs, this_command, write_where_possible
     from unveil.report.svg import check_page_path
     from unveil.runs.labelled import calibrate_runs
 
@@ -52,42 +49,13 @@ def calibrate(
 
         typer.echo(dumps(found.as_json(), indent=1))
     else:
-        _print(found)
+        prose = found.prose()
+        print_page_table(prose.table("candidates"), prose.paragraphs("measured"))
+        if found.curve:
+            about = "On the users outside slices of that size; means over draws; harmed: significantly worse there."
+            print_page_table(prose.table("curve"), [about])
+        print_paragraphs(*prose.paragraphs("verdict"))
     if found.found.is_better and not dry_run:
         typer.echo(f"wrote {found.write()}", err=json)
     if output is not None:
         write_where_possible(lambda: found.write_page(output, this_command()), aside=json)
-
-
-def _print(found: "CalibratedRuns") -> None:
-    from unveil.cli.results import print_table
-    from unveil.runs.run_folder import short_names
-
-    names = short_names(found.runs)
-    means, best = found.found.value_NT.mean(1), found.found.best
-    rows = [
-        [names[run] if recipe != "same for all" else "–", recipe, f"{mean:.4f}{'*' if place == best else ' '}"]
-        for place, ((run, recipe), mean) in enumerate(zip(found.found.names, means, strict=True))
-    ]
-    print_table(["run", "calibration", found.metric], rows)
-    gain = found.found.gain
-    measured = f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] {found.metric}"
-    typer.echo(f"cross-fitted over {found.users:,} users; * best. Gain over {names[0]} as it is, if the calibration is")
-    typer.echo(f"chosen on other users than it is measured on: {measured}")
-    if found.curve:
-        typer.echo()
-        columns = ["users in the slice", f"{found.metric} before", "after", "gain", "recommended", "harmed"]
-        lines = [
-            [f"{p.users:,}", f"{p.before:.4f}", f"{p.after:.4f}", f"{p.after - p.before:+.4f}"]
-            + [f"{share:.0%}" for share in (p.recommended, p.harmed)]
-            for p in found.curve
-        ]
-        print_table(columns, lines)
-        typer.echo("on the users outside slices of that size; means over draws; harmed: significantly worse there")
-    typer.echo()
-    if found.found.is_better:
-        typer.echo(f"use {found.run} with calibration {found.recipe!r}: significantly better")
-        if not found.learnt.personal:
-            typer.echo("the model's own scores only decide between near equals: everyone gets nearly the same list")
-    else:
-        typer.echo(f"keep {found.runs[0]} as it is: nothing is significantly better. A larger slice may tell.")
