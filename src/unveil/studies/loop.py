@@ -23,9 +23,10 @@ from unveil.simulation.feedback import rounds as feedback
 from unveil.simulation.feedback.figures import FIGURES, table
 from unveil.simulation.feedback.responses import response_model
 from unveil.simulation.world import World
+from unveil.studies import shipped
 from unveil.studies.arms import changes_of, seconds_of
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.paper import paper, recognised, size_of, tuned
+from unveil.studies.paper import recognised, size_of, tuned
 from unveil.studies.results import Estimate, Known, Measure, Results
 from unveil.studies.tables import along_figure
 from unveil.studies.trial import TrainingShare
@@ -239,7 +240,7 @@ class LoopStudy(Study):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         compared = self.tuned_for is not None and {"naive", "ips", "itps"} <= {*self.estimators}
-        claim = paper()["real"]["data"].get(answer.source.name, {}).get("loop", "") if compared else None
+        claim = shipped("paper")["real"]["data"].get(answer.source.name, {}).get("loop", "") if compared else None
         return {"shown": FIGURES, "claim": claim, "retraining": feedback.Retraining.parse(self.retrain)}
 
     def figures(self, answer: Answer) -> Mapping[str, Block]:

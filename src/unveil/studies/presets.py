@@ -1,13 +1,12 @@
 """How the networks of studies are trained: the presets of `presets.toml`."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any, Literal
 
 from unveil.errors import unknown
 from unveil.settings import flattened
+from unveil.studies import shipped
 from unveil.training.recipe import PRESETS as OF_TRAINING
 
 Settings = Mapping[str, Any]
@@ -48,8 +47,7 @@ def _read(about: str, base: str = "", shared: Settings | None = None, **parts: A
     return Preset(about, {**OF_TRAINING.get(base, {}), **flattened(shared or {})}, own, networks, **parts)
 
 
-_TREE = tomllib.loads(files("unveil.studies").joinpath("presets.toml").read_text(encoding="utf-8"))
-PRESETS: Mapping[str, Preset] = {name: _read(**each) for name, each in _TREE.items()}
+PRESETS: Mapping[str, Preset] = {name: _read(**each) for name, each in shipped("presets").items()}
 
 
 def preset(name: str) -> Preset:

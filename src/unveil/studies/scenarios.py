@@ -1,12 +1,12 @@
 """What is not known of a log, and therefore varied: how users choose, how rare exposure is, what is popular."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.resources import files
 from itertools import product
 from typing import Any, NamedTuple
+
+from unveil.studies import shipped
 
 Numbers = tuple[float, ...]
 
@@ -55,7 +55,5 @@ def scenarios(choices: tuple[str, ...], severities: Numbers, liked: Numbers = ()
 #: How much is tried, unless options say otherwise; lists are tuples, which studies can be hashed with.
 EFFORTS: Mapping[str, Mapping[str, Any]] = {
     effort: {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
-    for effort, settings in tomllib.loads(
-        files("unveil.studies").joinpath("efforts.toml").read_text(encoding="utf-8")
-    ).items()
+    for effort, settings in shipped("defaults")["advise"].items()
 }

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from unveil.evaluation.statistics import paired
-from unveil.studies.paper import Published, paper
+from unveil.studies import shipped
+from unveil.studies.paper import Published
 from unveil.studies.results import STANDARD, Measure, frame_of
 from unveil.studies.rq4_report import Pair, RealResults, best_strengths, pairs
 from unveil.studies.trial import rank_rows
@@ -114,7 +115,7 @@ def test_the_papers_figures_are_for_its_own_ranking() -> None:
     assert Published.real("ml-1m").figure("control", NDCG) is None
 
 
-@pytest.mark.parametrize("data", list(paper()["real"]["data"]))
+@pytest.mark.parametrize("data", list(shipped("paper")["real"]["data"]))
 def test_in_the_papers_table_itps_is_always_best(data: str) -> None:
     rows = Published.real(data).rows
     assert all(rows["itps"][n] == max(row[n] for row in rows.values()) for n in range(4))
