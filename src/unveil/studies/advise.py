@@ -4,7 +4,7 @@ Worlds are fitted to the log (or given); logs are drawn from them in several sce
 each and evaluated on true relevance. Shapes: Z scenarios, W worlds, R replicates.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -29,11 +29,10 @@ from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import Fit, check_share, fit_world, implicit_worlds
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
-from unveil.studies import arms, candidates
-from unveil.studies.decision import Advice
+from unveil.studies import arms, candidates, shipped
+from unveil.studies.decision import Advice, Draw, Scenario
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.results import BASE, BOUND
-from unveil.studies.scenarios import EFFORTS, Draw, Scenario, scenarios
 from unveil.studies.semisynthetic import BUILTIN, digest, is_world, ratings_noise, world_folder
 from unveil.studies.trial import TrialContext, rank_rows, record
 from unveil.training.recipe import Recipe, network_in
@@ -43,6 +42,17 @@ from unveil.wording import quantity
 MOST_STEPS = 100
 #: Streams of random numbers of one draw, kept apart.
 _LOG, _TRAINING = 0, 1
+
+#: How much is tried, unless options say otherwise; lists are tuples, which studies can be hashed with.
+EFFORTS: Mapping[str, Mapping[str, Any]] = {
+    effort: {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    for effort, settings in shipped("defaults")["advise"].items()
+}
+
+
+def scenarios(choices: Iterable[str], severities: Iterable[float], liked: Iterable[float] = ()) -> tuple[Scenario, ...]:
+    """Every combination."""
+    return tuple(Scenario(*each) for each in product(choices, severities, tuple(liked) or (None,)))
 
 
 class Advise(Study):

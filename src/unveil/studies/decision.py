@@ -1,6 +1,7 @@
 """The decision of `unveil advise`: gains over naive, which candidate to use, and the config of a run with it.
 
-Scenarios are strata: the mean over those that were tried is wanted, not over others that might have been.
+Scenarios vary what is not known of a log: how users choose, how rare exposure is, what is popular. They are strata: the
+mean over those that were tried is wanted, not over others that might have been.
 Shapes: Z scenarios, W worlds, R replicates.
 """
 
@@ -8,8 +9,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +34,6 @@ from unveil.studies.arms import Variant
 from unveil.studies.candidates import Candidates, LogShape, learns_from
 from unveil.studies.engine import Answer, Report
 from unveil.studies.results import BASE, BOUND, TRUE, Estimate, Measure, paired_json, verdict
-from unveil.studies.scenarios import Scenario
 from unveil.studies.trial import resolved
 from unveil.training.recipe import Recipe
 
@@ -42,6 +43,42 @@ CONFIG = "advice.toml"
 #: What is evaluated: the rank of the most relevant item among all items.
 HEADLINE = Measure(TRUE, "full", "NDCG", 10)
 RECALL = Measure(TRUE, "full", "Recall", 10)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How logs are drawn. `liked` is the declared share of popularity that is relevance; None: by the ratings."""
+
+    choice: str
+    severity: float
+    liked: float | None = None
+
+    @property
+    def key(self) -> str:
+        """rational_exposed-p1."""
+        declared = "" if self.liked is None else f"-l{self.liked:g}"
+        return f"{self.choice}-p{self.severity:g}{declared}"
+
+    @property
+    def seed(self) -> int:
+        """Of its draws: scenarios have random numbers of their own."""
+        return int.from_bytes(sha256(self.key.encode()).digest()[:4])
+
+    @property
+    def users(self) -> str:
+        declared = "" if self.liked is None else f", {self.liked:.0%} liked"
+        return f"{self.choice.replace('_', ', ')}{declared}"
+
+    def __str__(self) -> str:
+        return f"{self.users}, p = {self.severity:g}"
+
+
+class Draw(NamedTuple):
+    """Which log is drawn: of which draw of the worlds, in which scenario, and the how manieth."""
+
+    world: int
+    scenario: Scenario
+    replicate: int
 
 
 def mean_over_strata(value_ZWR: Floats, level: float = 0.95) -> Paired:

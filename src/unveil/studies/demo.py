@@ -19,8 +19,8 @@ from unveil.report.charts import curves, intervals, lorenz_figure
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Figure
 from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.describe import WorldLog, at_severities
 from unveil.simulation.world import World
-from unveil.simulation.world_log import WorldLog, at_severities
 from unveil.studies.arms import changes_of
 from unveil.studies.engine import Answer, Cell, Context, Study, Work
 from unveil.studies.results import BASE, BASELINES, BOUND, STANDARD, TRUE, Measure, Results

@@ -19,8 +19,7 @@ from unveil.studies import arms, rq4_report, tables
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.paper import Published, paper_rows, read_log, recognised, size_of, tuned
 from unveil.studies.presets import preset
-from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
-from unveil.studies.rq4_report import CONTROL, RealResults
+from unveil.studies.results import BASE, BASELINES, CONTROL, STANDARD, Measure, RealResults, Results
 from unveil.studies.tables import Records
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.fit import check_available

@@ -26,7 +26,7 @@ from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
 from unveil.report.page import Figures
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES
-from unveil.simulation.fit import observed
+from unveil.simulation.fit import Fit, fit_world, observed
 from unveil.simulation.world import World
 from unveil.studies import arms, tables
 from unveil.studies.arms import NOISY, TRUE_THETA, Variant
@@ -193,8 +193,7 @@ class SemiSynthetic(Study):
         if self.data == BUILTIN or is_world(self.data):
             world = World.open(self.data, seed)
         else:
-            how: dict[str, Any] = {"steps": self.steps, "recipe": self.fit, "seed": seed}
-            world = World.fit(self.read_log(), **how, progress=context.advance)
+            world = fit_world(self.read_log(), Fit(self.steps, self.fit, seed=seed), context.advance)
         world.save(world_folder(context.folder, number), overwrite=True)
         return {"world": number, "origin": world.origin, "description": asdict(world.describe())}
 

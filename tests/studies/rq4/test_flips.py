@@ -8,8 +8,8 @@ import pytest
 from unveil.evaluation.statistics import paired
 from unveil.studies import shipped
 from unveil.studies.paper import Published
-from unveil.studies.results import STANDARD, Measure, frame_of
-from unveil.studies.rq4_report import Pair, RealResults, best_strengths, pairs
+from unveil.studies.results import STANDARD, Measure, RealResults, frame_of
+from unveil.studies.rq4_report import Pair, best_strengths, pairs
 from unveil.studies.trial import rank_rows
 
 HIGH, LOW = 1, 11
