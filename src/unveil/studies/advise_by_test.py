@@ -13,9 +13,8 @@ from unveil.data.indexing import read_ids
 from unveil.data.interactions import Interactions, Sequences
 from unveil.evaluation.labelled import PROTOCOL, LabelledTest, evaluate
 from unveil.evaluation.statistics import Paired
-from unveil.report.page import Figures
 from unveil.runs.labelled import read_test
-from unveil.studies import arms, candidates, shipped, tables
+from unveil.studies import arms, candidates, shipped
 from unveil.studies.decision import CONFIG, config_of, write_advised
 from unveil.studies.engine import Answer, Cell, Context, Report
 from unveil.studies.results import BASE, Measure, Results, verdict
@@ -126,13 +125,6 @@ class AdviseByTest(Unbiased):
             "train": shlex.join(["unveil", "train", self.log, "--config", str(answer.folder / CONFIG), "-o", "run"]),
             "calibrate": shlex.join(["unveil", "calibrate", "run", *slice_of]),
         }
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        return {}
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        figure = tables.dots_figure(answer.results.at(half="B"), self.headline)
-        return {"means": Figures([figure])}
 
 
 def has_random_rows(log: Interactions) -> bool:

@@ -131,7 +131,7 @@ class Beyond(SemiSynthetic):
                 }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """Those with the same source of exposure together. Training curves of so many arms could not be read."""
+        """Those with the same source of exposure together."""
         results, every = answer.results, self.shares(answer)
         sources = list(dict.fromkeys(map(source_of, results.candidates)))
         arms = sorted(results.candidates, key=lambda arm: sources.index(source_of(arm)))

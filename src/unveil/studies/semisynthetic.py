@@ -23,7 +23,6 @@ from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.files import atomic_folder
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
-from unveil.report.page import Figures
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import Fit, fit_world, observed
@@ -245,13 +244,6 @@ class SemiSynthetic(Study):
             "weighting": {p: tables.weight_means(records) for p, records in trained.items()},
             "logs": {p: tables.means_of(answer.where(severity=p), "log", *log) for p in self.severities},
         }
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        return {"settings": tables.settings_table(self.recipes)}
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        each = self._trained(answer).items()
-        return {"learning": Figures([tables.learning_figure(r, f"severity {p:g}", f"learning-{p:g}") for p, r in each])}
 
     def _trained(self, answer: Answer) -> dict[float, dict[str, Records]]:
         return {p: answer.by_arm(severity=p) for p in self.severities}

@@ -19,9 +19,8 @@ from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
-from unveil.report.page import Figures
 from unveil.runs.labelled import read_test, similarity
-from unveil.studies import arms, shipped, tables
+from unveil.studies import arms, shipped
 from unveil.studies.engine import Answer, Cell, Context, Source, Study
 from unveil.studies.results import BASE, Measure, Results, verdict
 from unveil.studies.trial import TrainingShare, resolved
@@ -199,13 +198,6 @@ class Unbiased(Study):
         for arm, test in sorted(tests.items(), key=lambda pair: -pair[1].difference):
             groups[verdict(test)].append(arm)
         return {"headline": self.headline, "tests": tests, "groups": groups}
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        measures = [self.headline, *(each for each in answer.results.measures if each != self.headline)]
-        return {"arms": tables.arms_table(answer.results, measures)}
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        return {"means": Figures([tables.dots_figure(answer.results, self.headline)])}
 
 
 def settings_of(name: str, folder: Path | None) -> dict[str, Any]:
