@@ -23,7 +23,6 @@ from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_range, check_r
 from unveil.estimators.base import estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
-from unveil.report.page import Figure
 from unveil.runs.progress import spell
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import Fit, check_share, fit_world, implicit_worlds
@@ -293,9 +292,6 @@ class Advise(Study):
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         return list(advice_of(answer).rows())
-
-    def figures(self, answer: Answer) -> Mapping[str, Figure]:
-        return {"scenarios": advice_of(answer).figure()}
 
 
 def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Advise:

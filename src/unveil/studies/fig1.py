@@ -21,7 +21,7 @@ from unveil.data.titles import matching, named_items
 from unveil.errors import UnveilError
 from unveil.files import write_whole
 from unveil.report.charts import Box, boxes
-from unveil.report.page import Block, Figure
+from unveil.report.page import Figure
 from unveil.report.plots import canvas, plain_numbers
 from unveil.report.svg import COLOURS, MUTED, themed
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
@@ -195,15 +195,8 @@ class Fig1(Study):
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         found = self.tests(answer.records)
         ends = {"earliest": found.order.most(-1, 10), "latest": found.order.most(1, 10)}
-        return {"found": found, "titles": self.data.titles, "least": LEAST, "ends": ends}
-
-    def figures(self, answer: Answer) -> Mapping[str, Block]:
-        parts: dict[str, Block] = {"funnel": funnel(self.tests(answer.records), self.data.titles)}
-        for n, group in enumerate(self.data.groups):
-            (steps, shares), along = self.data.samples(group), "place in the history, 0 first, 1 last"
-            parts[f"steps-{n}"] = boxes(steps, "step", f"steps{n}")
-            parts[f"shares-{n}"] = boxes(shares, along, f"shares{n}", digits=3, middle=0.5)
-        return parts
+        shown = {"found": found, "titles": self.data.titles, "least": LEAST, "ends": ends}
+        return {**shown, "boxes": boxes, "funnel": funnel}
 
 
 def item_table(data: ItemData, found: PlaceTests) -> pl.DataFrame:
