@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from unveil.audit.motion import PlaceTests, expected_means, repeats
-from unveil.audit.timing import ALPHA, LEAST, Floats, Pair, pair, positions, timing
+from unveil.audit.motion import PlaceTests, expected_means
+from unveil.audit.timing import ALPHA, LEAST, Floats, Pair, first_interactions, pair, positions, timing
 from unveil.data.filters import LogSource
 from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions, Sequences
@@ -138,7 +138,7 @@ class Fig1(Study):
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         sequences = self.data.sequences
-        if not self.draws or repeats(sequences):
+        if not self.draws or len(first_interactions(sequences)) < len(sequences):  # users come back to items
             return {"expected": None}
         rng = np.random.default_rng(self.seed)
         return {"expected": expected_means(sequences, positions(sequences), self.draws, rng).tolist()}

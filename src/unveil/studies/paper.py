@@ -129,11 +129,9 @@ def paper_rows(
 ) -> Iterator[tuple[Measure, dict[str, Any]]]:
     """Rows of results.csv: every mean, and the figure of the paper's table for an evaluation and a severity."""
     for row in means(results):
-        measure, severity = Measure(*(row[name] for name in Measure._fields)), row.get("severity")
-        place = {"estimator": row["estimator"], "preset": preset, "severity": severity, "protocol": measure.protocol}
-        numbers = {name: row[name] for name in ("metric", "k", "mean", "low", "high", "replicates", "worlds")}
-        figure = published(measure.evaluation, severity or 0.0).figure(row["estimator"], measure)
-        yield measure, {**place, "evaluation": measure.evaluation, **numbers, "paper": figure}
+        measure = Measure(*(row[name] for name in Measure._fields))
+        figure = published(measure.evaluation, row.get("severity") or 0.0).figure(row["estimator"], measure)
+        yield measure, {"severity": None, **row, "preset": preset, "paper": figure}
 
 
 def size_of(log: Interactions) -> tuple[int, int, int]:

@@ -80,7 +80,7 @@ def control_record(trial: TrialContext, naive: Arm, strengths: Sequence[float], 
     valid = [validation.evaluator.evaluate(each, resamples=1) for each in tried]
     metric, protocols = (validation.metric.name, validation.k), validation.evaluator.candidates.protocols
     along = {name: [each.value(name, *metric) for each in valid] for name in protocols}
-    best = best_strengths(strengths, along)
+    best = {name: strengths[int(np.argmax(values))] for name, values in along.items()}  # of equals the weakest
     found = {s: trial.tests[STANDARD].evaluate(tried[strengths.index(s)], resamples=1) for s in set(best.values())}
     return {
         "ranks": {STANDARD: {name: ranks(found[strength])[name] for name, strength in best.items()}},
@@ -89,11 +89,6 @@ def control_record(trial: TrialContext, naive: Arm, strengths: Sequence[float], 
         "strengths": list(strengths),
         "along": along,
     }
-
-
-def best_strengths(strengths: Sequence[float], along: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """λ of each protocol; of equals the weakest."""
-    return {name: strengths[int(np.argmax(values))] for name, values in along.items()}
 
 
 def control_figure(controls: Records, protocols: Sequence[str]) -> Figure:

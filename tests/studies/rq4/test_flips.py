@@ -9,7 +9,7 @@ from unveil.evaluation.statistics import paired
 from unveil.studies import shipped
 from unveil.studies.paper import Published
 from unveil.studies.results import STANDARD, Measure, RealResults, frame_of
-from unveil.studies.rq4_report import Pair, best_strengths, pairs
+from unveil.studies.rq4_report import Pair, pairs
 from unveil.studies.trial import rank_rows
 
 HIGH, LOW = 1, 11
@@ -100,11 +100,6 @@ def test_a_difference_that_is_not_sure_is_no_verdict() -> None:
     assert pair.verdicts == {"full": "level", "popular-100": "level"}
     assert pair.steady
     assert not pair.reverses
-
-
-def test_the_control_takes_the_weakest_of_equal_strengths_for_each_ranking() -> None:
-    along = {"full": [0.3, 0.3, 0.1], "popular-100": [0.1, 0.2, 0.4]}
-    assert best_strengths((0.0, 0.5, 1.0), along) == {"full": 0.0, "popular-100": 1.0}
 
 
 def test_the_papers_figures_are_for_its_own_ranking() -> None:
