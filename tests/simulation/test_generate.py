@@ -13,7 +13,7 @@ from unveil.errors import UnveilError
 from unveil.propensity.factors import TILE, Factors
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES, choice_model
-from unveil.simulation.generate import draw, rate_that_leaves, whole_tiles
+from unveil.simulation.generate import draw, rate_that_leaves
 from unveil.simulation.world import World
 
 USERS, ITEMS, STEPS = 2, 3, 2
@@ -84,10 +84,6 @@ def test_a_draw_does_not_depend_on_the_block_size(name: str, block: int) -> None
     blocked = draw(world, np.random.default_rng(7), choice_model(name), block=block)
     for column in ("user_N", "item_N", "step_N"):
         np.testing.assert_array_equal(getattr(usual, column), getattr(blocked, column))
-
-
-def test_blocks_are_whole_tiles() -> None:
-    assert [whole_tiles(size) for size in (0, 1, TILE, TILE + 1)] == [TILE, TILE, TILE, 2 * TILE]
 
 
 def test_progress_ends_with_every_slot_done() -> None:

@@ -10,7 +10,7 @@ a page, where
 
     > A remark.                       a remark that stands apart; `> Warning: …` asks for attention
         a command                     four spaces: code
-    {{ show("means", "The caption") }}      a table or figure of the study by its name, with its caption; of a figure
+    {{ show("means", "The caption") }}      a table or figure, or the name of one, with its caption; of a figure
                                   also `title` and `alt`, of a table `foot`, what its marks mean; with `beside=true` a
                                   figure stands beside the one before it
     Table: A caption              a table; a column `---:` holds numbers, and tables of three columns can be sorted. A
@@ -182,8 +182,9 @@ class Prose:
         """A block as sections of a page; what stands before the first heading has the title that is given."""
         shown: list[Block] = []
 
-        def show(name: str, caption: str = "", *, beside: bool = False, **words: str) -> str:
-            blocks = _shown(parts[name], {kind: _plain(text) for kind, text in {"caption": caption, **words}.items()})
+        def show(what: str | Block, caption: str = "", *, beside: bool = False, **words: str) -> str:
+            part = parts[what] if isinstance(what, str) else what
+            blocks = _shown(part, {kind: _plain(text) for kind, text in {"caption": caption, **words}.items()})
             if beside:
                 shown[-1] = _side_by_side(shown[-1], *blocks)
                 return ""

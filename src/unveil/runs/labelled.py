@@ -166,6 +166,13 @@ class CalibratedRuns:
         """Into the folder of the best run, in the place of an earlier calibration."""
         return write_calibration(self.run, self.learnt.shift_V, self.as_json())
 
+    def prose(self) -> Prose:
+        """What is printed and what is on the page."""
+        names = run_folder.short_names(self.runs)
+        candidates = zip(self.found.names, self.found.value_NT.mean(1).tolist(), strict=True)
+        facts = {"found": self, "gain": self.found.gain, "names": names, "candidates": list(candidates)}
+        return Prose(["calibrate.md.j2"], facts | {"best": names[self.found.names[self.found.best][0]]})
+
     def write_page(self, path: Path, command: Sequence[str]) -> Path:
         """The curve of gain against the size of the slice, and what was compared; where the page is."""
         sizes, drawn = [point.users for point in self.curve], dict[str, Line]()
@@ -175,12 +182,7 @@ class CalibratedRuns:
             drawn[label] = Line(range(len(sizes)), values, colour, titles=hover)
         scale = Scale(bottom=None, ticks={place: f"{size:,}" for place, size in enumerate(sizes)})
         curve = [line_figure(drawn, ("users in the slice", self.metric), "curve", scale)] if sizes else []
-        names = run_folder.short_names(self.runs)
-        candidates = zip(self.found.names, self.found.value_NT.mean(1).tolist(), strict=True)
-        facts = {"found": self, "gain": self.found.gain, "names": names, "candidates": list(candidates)}
-        facts |= {"best": names[self.found.names[self.found.best][0]]}
-        parts = {"curve": curve, "command": Code(shlex.join(command))}
-        write_page(Prose(["calibrate.md.j2"], facts).page(parts), path)
+        write_page(self.prose().page({"curve": curve, "command": Code(shlex.join(command))}), path)
         return path
 
 

@@ -71,21 +71,6 @@ class World:
     def open(cls, name: str, seed: int = 0) -> "World":
         return cls.builtin(seed=seed) if name == "builtin" else cls.load(name)
 
-    @classmethod
-    def fit(
-        cls,
-        log: Interactions,
-        *,
-        steps: int = 100,
-        recipe: str = "posterior",
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> "World":
-        """The world behind a log with ratings, as far as it can be learnt; `origin` says how well it was."""
-        from unveil.simulation.fit import Fit, fit_world
-
-        return fit_world(log, Fit(steps=steps, recipe=recipe, seed=seed), progress)
-
     def __repr__(self) -> str:
         source = self.origin.get("kind", "unknown origin")
         size = f"{self.n_users:,} users, {self.n_items:,} items, {self.n_steps} steps"

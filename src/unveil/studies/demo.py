@@ -19,12 +19,12 @@ from unveil.report.charts import curves, intervals, lorenz_figure
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Figure
 from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.describe import WorldLog, at_severities
 from unveil.simulation.world import World
-from unveil.simulation.world_log import WorldLog, at_severities
 from unveil.studies.arms import changes_of
 from unveil.studies.engine import Answer, Cell, Context, Study, Work
 from unveil.studies.results import BASE, BASELINES, BOUND, STANDARD, TRUE, Measure, Results
-from unveil.studies.tables import dot, learning_figure, weight_means, weight_warnings
+from unveil.studies.tables import dot, weight_means, weight_warnings
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.recipe import Recipe
 
@@ -143,6 +143,7 @@ class Demo(Study):
         return {
             **log_facts(own),
             "severities": at_severities(own.world, self.seed),
+            "means_figure": means_figure,
             "HEADLINE": HEADLINE,
             "RECALL": RECALL,
             "SAMPLED": Measure(TRUE, results.protocol("uniform"), "NDCG", 10),
@@ -158,20 +159,10 @@ class Demo(Study):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
-        results = answer.results
-        sampled, both = Measure(TRUE, results.protocol("uniform"), "NDCG", 10), [HEADLINE, HELD_OUT]
         weights = self._event_weights(answer)
-        own = {named(arm): weight_N for arm, weight_N in weights.items()}
-        colours = [COLOURS[arm] for arm in weights]
-        return {
-            "true": means_figure(results, HEADLINE, both),
-            "held_out": means_figure(results, HELD_OUT, both),
-            "sampled": means_figure(results, sampled, [sampled]),
-            "relevance": means_figure(results, RELEVANCE, [RELEVANCE], "mean relevance γ of the top 10"),
-            "weights_figure": plots.distributions(own, "weight 1/θ, logarithmic", "weights", colours),
-            "learning": learning_figure(answer.by_arm(), "the demo", "learning"),
-            **log_figures(world_log(self, 0)),
-        }
+        own, colours = {named(arm): weight_N for arm, weight_N in weights.items()}, [COLOURS[arm] for arm in weights]
+        drawn = plots.distributions(own, "weight 1/θ, logarithmic", "weights", colours)
+        return {"weights_figure": drawn, **log_figures(world_log(self, 0))}
 
     def _event_weights(self, answer: Answer) -> dict[str, Any]:
         trial = trial_context(self, 0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -58,25 +58,9 @@ class TrainedModel:
         return dict(scorer.state_dict()) if isinstance(scorer, nn.Module) else {}
 
 
-class Learner(Protocol):
-    """Histories in, a scorer out, round after round."""
-
-    @property
-    def length(self) -> int:
-        """The number of tokens that the scorer is shown."""
-
-    def learn(
-        self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
-    ) -> TrainedModel:
-        """Train on whole histories: from scratch, or for some epochs from what was learnt `before`."""
-
-    def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
-        """What was learnt on these histories, given what `TrainedModel.weights` was."""
-
-
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Trains on every event for `training.epochs`: one held out for validation would reach training a round late.
+    """A network with an estimator. It is trained on every event: one held out for validation would come a round late.
 
     Popularity stands in for exposure, in a world too: in the loop the recommender decides what is shown.
     """
@@ -97,11 +81,13 @@ class Network:
 
     @property
     def length(self) -> int:
+        """The number of tokens that the scorer is shown."""
         return self.recipe.model.length
 
     def learn(
         self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
     ) -> TrainedModel:
+        """Train on whole histories: from scratch, or for some epochs from what was learnt `before`."""
         recipe = self.recipe.changed({"training.seed": seed} | ({} if before is None else self._further(epochs)))
         truth = self.world if estimator(str(recipe.estimator["name"])).needs == "truth" else None
         trainer = prepare(sequences, recipe, world=truth)
@@ -119,6 +105,7 @@ class Network:
         return count | ({"training.step_epoch": 0} if cut else {})
 
     def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
+        """What was learnt on these histories, given what `TrainedModel.weights` was."""
         model = new_model(self.recipe, sequences.n_items)
         model.load_state_dict(dict(weights))
         return TrainedModel(model.eval())
@@ -146,6 +133,8 @@ AT_RANDOM = Rule(lambda sequences, seed: Random(sequences.n_items, seed), length
 #: Rules by the name under which they stand beside estimators.
 RULES: Mapping[str, Rule] = {"popularity": MOST_POPULAR, "random": AT_RANDOM}
 
+
+Learner = Network | Rule
 
 BASE, WORLD = "histories.safetensors", "world"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
