@@ -414,3 +414,20 @@ def test_a_rating_column_of_nothing_is_empty(tmp_path: Path) -> None:
     pl.DataFrame({**rows, "clicked": [0, 1, 0]}).write_parquet(tmp_path / "clicked.parquet")
     with pytest.raises(UnveilError, match="column rating: not a number, the cell is empty"):
         Interactions.read(tmp_path / "clicked.parquet")
+
+
+def test_a_header_spelt_nearly_as_a_known_name_leaves_no_column_out(message_of: MessageOf, tmp_path: Path) -> None:
+    said = message_of(f"user_id,item_id,rating,timestbmp\n{ROWS}")
+    assert said.startswith("log.csv: a column spelt nearly as 'timestamp': found 'timestbmp'. Correct the header")
+    assert said.endswith("say --time-col timestbmp or --time-col none.")
+    assert "spelt nearly as 'isclick'" in message_of("user_id,video_id,time_ms,is_clicj\n1,2,1600000000000,1\n")
+    assert "--user-col usr_id" in message_of("usr_id,session_id,item_id\nu,s,i\n")
+    (tmp_path / "log.csv").write_text(f"user_id,item_id,ratings,timestamp\n{ROWS}")
+    assert Interactions.read(tmp_path / "log.csv", columns={"rating": "ratings"}).rating is not None
+    assert Interactions.read(tmp_path / "log.csv", columns={"rating": "none"}).rating is None
+
+
+def test_a_quote_that_would_join_rows(message_of: MessageOf) -> None:
+    said = message_of('user_id,item_id\n"u1","a"\nu2,"b\nu1,"c"\nu3,d\n')
+    assert said.startswith("log.csv, row 3: unreadable row")
+    assert message_of('user_id,item_id\n"u1"x,a\nu2,b\n').startswith("log.csv, row 2: unreadable row")

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
+import polars as pl
 import zstandard
 
 from unveil.errors import UnveilError
@@ -92,6 +94,19 @@ class Content:
         with self.lines() as lines:
             filled = (number for number, line in enumerate(lines, start=1) if line.strip())
             return next(islice(filled, row, None), row + 1)
+
+    def has_quotes(self) -> bool:
+        if isinstance(self.body, bytes):
+            return b'"' in self.body
+        with self.body.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as view:
+            return view.find(b'"') >= 0
+
+    def as_lines(self) -> pl.DataFrame:
+        """A column `line` of all lines, as they are."""
+        schema, no_character = {"line": pl.String}, "\x01"
+        return pl.read_csv(
+            self.body, has_header=False, separator=no_character, quote_char=None, schema=schema, glob=False
+        )
 
     def for_polars(self) -> Body:
         """The body, for readers that would take `*` or `[` in a path for a pattern."""
