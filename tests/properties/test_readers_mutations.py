@@ -7,7 +7,7 @@ number of damaged files for each format.
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ HISTORIES = [
 ]
 
 
-def _text(rows: list[tuple[object, ...]], between: str, header: str = "") -> str:
+def _text(rows: Sequence[Sequence[object]], between: str, header: str = "") -> str:
     return "".join(f"{line}\n" for line in [*filter(None, [header]), *(between.join(map(str, row)) for row in rows)])
 
 
@@ -110,7 +110,7 @@ SIGNS = [sign for sign in STRANGE if len(sign) == 1 and sign != "\r"]  # for a h
 
 def _sign(line: str, rng: np.random.Generator) -> str:
     signs = STRANGE if re.search(r"\d", line) else SIGNS
-    return signs[rng.integers(len(signs))]
+    return str(rng.choice(signs))
 
 
 def _substitute(line: str, rng: np.random.Generator) -> str:

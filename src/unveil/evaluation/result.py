@@ -12,11 +12,13 @@ from typing import Self
 import numpy as np
 import polars as pl
 
+from unveil.checksums import check_seal, sealed
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import higher_is_better
 from unveil.evaluation.statistics import bootstrap, holm, paired
-from unveil.files import write_whole
+from unveil.files import write_json, write_whole
 
+_AGAIN = "Write it anew: unveil evaluate on this folder."
 CASES, METRICS = "cases.parquet", "metrics.json"
 
 #: What every figure stands on; written beside the figures.
@@ -81,12 +83,13 @@ class Evaluation:
         write_whole(folder / CASES, cases.getvalue())
         summaries = {"summary": self.summary, "popularity": self.popularity}
         tables = {name: table.to_dicts() for name, table in summaries.items() if table is not None}
-        write_whole(folder / METRICS, json.dumps({**about, **tables}, indent=1) + "\n")
+        write_json(folder / METRICS, sealed({**about, **tables}))
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         try:
-            about = json.loads((folder / METRICS).read_text())
+            about = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+            check_seal(about, folder / METRICS, _AGAIN)
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
             summary, fingerprint = pl.DataFrame(about["summary"], schema=SUMMARY), str(about["fingerprint"])
             popularity = pl.DataFrame(about["popularity"], schema=SUMMARY) if "popularity" in about else None
@@ -94,9 +97,9 @@ class Evaluation:
             expected, hint = f"{METRICS} and {CASES}", "Name a folder that `unveil evaluate` has written to."
             raise UnveilError("no evaluation here", where=folder, expected=expected, hint=hint) from error
         except (ValueError, LookupError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
-            raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS) from error
+            raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS, hint=_AGAIN) from error
         if not whole:
-            raise UnveilError("damaged, or of another evaluation than its summary", where=folder / CASES)
+            raise UnveilError("damaged, or of another evaluation than its summary", where=folder / CASES, hint=_AGAIN)
         return cls(pl.read_parquet(folder / CASES), summary, fingerprint, popularity)
 
 

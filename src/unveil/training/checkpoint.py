@@ -3,15 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as as_bytes
 from torch import Tensor
 
+from unveil.checksums import DIGEST, digest
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
 from unveil.files import write_whole
@@ -87,7 +86,7 @@ class Checkpoint:
         """Write atomically; an older file stays until the new one is whole."""
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors.items()}
         state = json.dumps(self.state, ensure_ascii=False, allow_nan=False)
-        header = {"format": str(FORMAT), "state": state, "digest": _digest(tensors, state)}
+        header = {"format": str(FORMAT), "state": state, DIGEST: _digest(tensors, state)}
         write_whole(path, as_bytes(tensors, header))
 
     @classmethod
@@ -104,7 +103,7 @@ class Checkpoint:
         found, expected = header.get("format"), f"format {FORMAT}"
         if found != str(FORMAT) or "state" not in header:
             raise UnveilError("not a checkpoint of this version", where=path, found=found, expected=expected)
-        if header.get("digest") != _digest(tensors, header["state"]):
+        if header.get(DIGEST) != _digest(tensors, header["state"]):
             raise UnveilError("the file was altered: its digest does not match", where=path, hint=_REMEDY)
         return cls(tensors, json.loads(header["state"]))
 
@@ -115,18 +114,7 @@ class Checkpoint:
 
 
 def _digest(tensors: Mapping[str, Tensor], state: str) -> str:
-    digest = sha256(state.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def sweep_drafts(path: Path) -> None:
-    """Remove what a killed process left half-written beside `path`."""
-    for draft in path.parent.glob(f".{path.name}.*.part"):
-        draft.unlink(missing_ok=True)
+    return digest({name: tensor.numpy() for name, tensor in tensors.items()}, state)
 
 
 @dataclass

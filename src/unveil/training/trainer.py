@@ -25,7 +25,7 @@ from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import caveats, is_popularity
 from unveil.propensity.impressions import ImpressionGroups
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.training.checkpoint import Best, Checkpoint, Epoch, TrainingState, check_same_run, read_epochs, sweep_drafts
+from unveil.training.checkpoint import Best, Checkpoint, Epoch, TrainingState, check_same_run, read_epochs
 from unveil.training.device import HeapTrim, pick_device, seed_epoch
 from unveil.training.distributed import SINGLE, ProcessGroup
 from unveil.training.optimiser import AdamW, learning_rate
@@ -248,7 +248,6 @@ class Trainer:
                 check_same_run(saved.state["identity"], self.identity(), path)
                 self.state = TrainingState.restored(saved, self.model, self.optimiser)
                 self.kept = self.state.done
-            sweep_drafts(path)
             write_whole(self.keep.folder / EPOCHS, "".join(epoch.line() for epoch in self.state.epochs))
         received = self.group.broadcast_state(self.checkpoint)
         if received is not None:

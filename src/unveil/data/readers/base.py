@@ -69,9 +69,9 @@ def detect(content: Content, options: ReadOptions) -> Format:
         problem = f"the content fits several formats: {', '.join(winners)}"
         hint = f"Say which with {' or '.join(f'--format {name}' for name in winners)}."
         raise UnveilError(problem, where=content.path, found=content.head[0], hint=hint)
-    found = FORMATS[winners[0]]()
-    _check_rows(content, found)
-    return found
+    format = FORMATS[winners[0]]()
+    _check_rows(content, format)
+    return format
 
 
 def _check_rows(content: Content, found: Format) -> None:
