@@ -20,7 +20,7 @@ QUICK = [*options({**TINY, "training.epochs": 1}), "--no-page"]
 def test_a_run_says_what_it_does_what_came_out_and_where_it_is(
     unveil: Command, finished: Finished, tmp_path: Path
 ) -> None:
-    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", *options())
+    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", "--preset", "quick", *options())
     assert done.code == 0, done.err
     for line in finished.told:
         assert line in done.out.splitlines()
@@ -56,7 +56,12 @@ def test_sasrec_unless_told_otherwise_with_popularity_beside_its_figures(
 ) -> None:
     done = unveil("train", finished.log, "-o", tmp_path / "r", *QUICK)
     assert "model      sasrec" in done.out
-    assert "reads      220 events to train on, of which the network reads 215: the last 8 of each user" in done.out
+    assert "reads      220 events to train on, of which the network reads 220: all of them" in done.out
+    assert re.search(r"auto       model\.\w+ = \S+: \w+", done.out)
+    assert "refit      300 events, those of validation and test included" in done.out
+    quick = unveil("train", finished.log, "-o", tmp_path / "quick", "--preset", "quick", *QUICK)
+    assert "220 events to train on, of which the network reads 215: the last 8 of each user" in quick.out
+    assert not {"auto", "refit"} & {line.partition(" ")[0] for line in quick.out.splitlines()}
     metrics = json.loads((tmp_path / "r" / "metrics.json").read_text())
     places = [[(row["protocol"], row["metric"], row["k"]) for row in metrics[of]] for of in ("summary", "popularity")]
     assert places[0] == places[1]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.ragged import any_sequences, sequences_of
-from unveil.data.batches import Batch, ClozeTask
+from unveil.data.batches import Batch, ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories, mask_token, n_tokens, pad_token, tokens_of
 from unveil.data.splits import leave_one_out
@@ -78,6 +78,28 @@ def test_every_row_is_a_recent_history_with_its_hidden_items_in_the_slots(
     assert sorted(rows) == sorted(expected)
 
 
+@given(any_sequences(), st.integers(1, 8), st.integers(1, 5), st.booleans(), st.booleans())
+def test_windows_are_whole_histories_in_pieces_from_the_end(
+    train: Sequences, length: int, batch_size: int, bucket: bool, cloze: bool
+) -> None:
+    how: dict[str, bool] = {"bucket": bucket, "windows": True}
+    task = ClozeTask(train, length, batch_size, 0.4, **how) if cloze else NextItemTask(train, length, batch_size, **how)
+    batches = list(task.epoch(1))
+    assert len(batches) == len(task)
+    rows = [[token for token in row if token != PAD] for batch in batches for row in filled_in(batch).tolist()]
+    if not cloze:  # each item stands in the place of the one before it
+        rows = [
+            batch.slots.item_M[batch.where[0] == b].tolist() for batch in batches for b in range(len(batch.token_BL))
+        ]
+    ends = [(u, end) for u in range(train.n_users) for end in range(int(train.length_U[u]), 0, -length)]
+    assert sorted(rows) == sorted(train.history(u)[max(0, end - length) : end].tolist() for u, end in ends)
+    events = {tuple(map(int, event)) for event in zip(*_columns(task), strict=True)}
+    columns = (train.user_N, train.item_N, train.step_N, train.event_N)
+    assert events == {tuple(map(int, event)) for event in zip(*columns, strict=True)}
+    assert slot_set(batches) <= events
+    assert cloze or slot_set(batches) == events
+
+
 @given(any_sequences(), st.integers(1, 8), probability, share)
 def test_slots_are_events_of_the_training_part(train: Sequences, length: int, rho: float, last: float) -> None:
     task = ClozeTask(train, length, 3, rho, last)
@@ -89,7 +111,7 @@ def test_slots_are_events_of_the_training_part(train: Sequences, length: int, rh
     assert len(can_be_hidden) == np.minimum(train.length_U, length).sum()
 
 
-def _columns(task: ClozeTask) -> list[torch.Tensor]:
+def _columns(task: ClozeTask | NextItemTask) -> list[torch.Tensor]:
     slots = task.slots
     assert slots.event_M is not None
     return [slots.user_M, slots.item_M, slots.step_M, slots.event_M]

@@ -54,7 +54,10 @@ def test_the_command_line_wins_over_the_config(tmp_path: Path) -> None:
         ("[modle]\nwidth = 3", r"run\.toml: unknown setting: found 'modle\.width', expected one of model, task"),
         ("[model]\nwidth = 'wide'", r"run\.toml, model\.width: not a valid value: found 'wide'"),
         ("[model\nwidth = 3", r"run\.toml: not TOML: .*line 1"),
-        ("extends = 'qiuck'", r"unknown preset: found 'qiuck', expected one of quick, paper, converged\. Did you mean"),
+        (
+            "extends = 'qiuck'",
+            r"unknown preset: found 'qiuck', expected one of auto, quick, paper, converged\. Did you mean",
+        ),
         ("extends = 3", r"run\.toml, extends: not a name: found 3, expected a TOML file or a preset"),
         ('extends = "a\\u0000.toml"', r"run\.toml, extends: not a name"),
         (f"epochs = {'[' * 5_000}", r"run\.toml: not TOML: maximum recursion depth"),

@@ -14,11 +14,13 @@ from tests.run_folders import Finished, content, experiment_on, write_log
 from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation, compare
+from unveil.models.causal import SASRec
 from unveil.runs import run_folder
 from unveil.runs.train import evaluate, prepared, run
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.training.fit import prepare
 
 FILES = {
     "README.md",
@@ -85,6 +87,31 @@ def test_judged_again_it_is_judged_the_same(finished: Finished, copy: Path) -> N
     (copy / "cases.parquet").unlink()
     evaluate(copy)
     assert content(copy) == before
+
+
+def test_a_refit_is_a_training_on_all_events_as_long_as_the_best(finished: Finished, tmp_path: Path) -> None:
+    """What is served is that; what is evaluated, now and again, is the network that has not seen the test events."""
+    experiment = experiment_on(finished.log, {"training.refit": True, "task.windows": True})
+    done = run(experiment, tmp_path / "run", tell=silent)
+    plain_run = run(experiment.changed({"training.refit": False}), tmp_path / "plain", tell=silent)
+    assert done.evaluation.summary.equals(plain_run.evaluation.summary)
+    assert evaluate(tmp_path / "run").summary.equals(done.evaluation.summary)
+    weights = {name: load_file(tmp_path / "run" / f"{name}.safetensors") for name in ("model", "evaluated")}
+    alone = load_file(tmp_path / "plain" / "model.safetensors")
+    assert all(torch.equal(alone[name], weights["evaluated"][name]) for name in alone)
+    found = prepared(experiment, silent)
+    trainer = prepare(found.split.whole, experiment.recipe, log=found.log)
+    assert done.fitted.best is not None
+    trainer.fit(None, last=done.fitted.best.epoch)
+    assert len(trainer.task.recent) == len(found.log)
+    for name, tensor in trainer.model.state_dict().items():
+        assert torch.equal(tensor, weights["model"][name]), name
+    assert any(not torch.equal(weights["model"][name], weights["evaluated"][name]) for name in alone)
+    served, judged = (Recommender.load(tmp_path / "run", evaluated=each) for each in (False, True))
+    assert isinstance(served.model, SASRec)
+    assert isinstance(judged.model, SASRec)
+    assert torch.equal(served.model.item.weight, weights["model"]["item.weight"])
+    assert torch.equal(judged.model.item.weight, weights["evaluated"]["item.weight"])
 
 
 def test_the_split_comes_back(finished: Finished) -> None:

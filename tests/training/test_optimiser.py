@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from unveil.training.optimiser import EPSILON, AdamW, learning_rate
+from unveil.training.optimiser import EPSILON, AdamW, WeightAverage, learning_rate
 from unveil.training.recipe import SCHEDULES, TrainerConfig
 
 SHAPES = [(5, 3), (4,), (2, 3, 2), ()]
@@ -134,3 +134,30 @@ def test_step_drops_once_to_a_tenth() -> None:
 def test_rates_lie_between_nothing_and_the_full_rate(schedule: str, warmup: float, epochs: int, per_epoch: int) -> None:
     config = replace(BASE, schedule=schedule, warmup=warmup, epochs=epochs)  # type: ignore[arg-type]
     assert all(0 <= learning_rate(config, step, per_epoch) <= 1 for step in range(epochs * per_epoch))
+
+
+def test_the_average_of_weights_against_its_equation() -> None:
+    model = torch.nn.Linear(3, 2)
+    average, expected = WeightAverage(0.9), model.weight.detach().double()
+    for n in range(1, 40):
+        with torch.no_grad():
+            model.weight += torch.randn(2, 3, generator=torch.Generator().manual_seed(n))
+        average.update(model, n)
+        if n > 1:  # the first update begins with the weights as they are
+            decay = min(0.9, (1 + n) / (10 + n))
+            expected = decay * expected + (1 - decay) * model.weight.detach().double()
+        else:
+            expected = model.weight.detach().double()
+    assert average.weights["weight"].double().numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+    own = model.weight.detach().clone()
+    with average.applied(model):
+        assert torch.equal(model.weight, average.weights["weight"])
+    assert torch.equal(model.weight, own)
+
+
+def test_no_average_changes_nothing() -> None:
+    model, average = torch.nn.Linear(3, 2), WeightAverage(0.0)
+    own = model.weight.detach().clone()
+    average.update(model, 1)
+    with average.applied(model):
+        assert torch.equal(model.weight, own)

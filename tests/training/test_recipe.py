@@ -3,16 +3,15 @@ from typing import Any
 import pytest
 
 from unveil.errors import UnveilError
-from unveil.settings import plain
+from unveil.settings import flattened, plain
 from unveil.training.recipe import PRESETS, Recipe, preset
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
 def test_every_setting_of_a_preset_is_one(name: str) -> None:
-    recipe = Recipe.preset(name)
+    tree = flattened(plain(Recipe.preset(name)))
     for setting, value in {**preset(name)[0], **preset(name)[1]}.items():
-        section, field = setting.split(".")
-        assert plain(recipe)[section][field] == value
+        assert tree[setting] == value
 
 
 def test_a_preset_is_laid_out_for_a_network() -> None:

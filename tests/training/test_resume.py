@@ -73,6 +73,17 @@ def test_a_run_stopped_at_any_batch_goes_on_exactly(batch: int, tmp_path: Path, 
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
 
 
+def test_the_average_of_the_weights_is_gone_on_with_exactly(tmp_path: Path, unbroken: tuple[Trained, Path]) -> None:
+    config = replace(TRAINING, average=0.9)
+    whole = train(config, keep=Keep(tmp_path / "whole"))
+    with pytest.raises(Stopped):
+        train(config, keep=Keep(tmp_path / "resumed"), watch=Interrupt(2 * BATCHES + 2))
+    resumed = train(config, keep=Keep(tmp_path / "resumed", resume=True))
+    assert metrics(tmp_path / "whole") == metrics(tmp_path / "resumed") != metrics(unbroken[1])
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+
+
 def test_a_second_unbroken_run_is_the_same_and_another_seed_is_not(
     tmp_path: Path, unbroken: tuple[Trained, Path]
 ) -> None:

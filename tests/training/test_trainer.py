@@ -47,6 +47,17 @@ def fit(
     return model, Trainer(config, model, Naive(), task).fit(validate)
 
 
+def test_training_ends_with_the_epoch_or_the_time_it_is_given() -> None:
+    model = BERT4Rec(MODEL, V, seed=1)
+    task = ClozeTask(circle(), LENGTH, 1, 0.3, seed=2)  # 60 batches
+    config = replace(TRAINING, epochs=9, validate_every=5)
+    assert [epoch.epoch for epoch in Trainer(config, model, Naive(), task).fit(None, last=2).epochs] == [1, 2]
+    fitted = Trainer(replace(config, minutes=1e-9), model, Naive(), task).fit(lambda _: 0.5)
+    (epoch,) = fitted.epochs
+    assert (fitted.best, fitted.stopped_early) == (Best(1, 0.5), True)
+    assert epoch.slots < 60  # it ended within the epoch
+
+
 def test_the_best_weights_are_kept_and_a_tie_is_no_gain() -> None:
     seen: list[torch.Tensor] = []
 

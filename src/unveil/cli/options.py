@@ -174,7 +174,10 @@ class TrainingOptions:
         str | None, option("naive, corrected, itps …: see docs/estimators; or your own.", "--estimator", "-e")
     ] = None
     model: Annotated[str | None, option("sasrec (default), bert4rec or gru4rec.")] = None
-    preset: Annotated[str | None, option("quick (default), paper or converged.")] = None
+    preset: Annotated[
+        str | None, option("auto (default: settings that suit the log), quick (to try things), converged or paper.")
+    ] = None
+    minutes: Annotated[float | None, option("Stop training after this time, with the best weights so far.")] = None
     config: Annotated[Path | None, option("TOML file of settings; it may extend a preset.")] = None
     assignments: Assignments = None
     world: World = None
@@ -183,9 +186,9 @@ class TrainingOptions:
     validation_candidates: Annotated[Path | None, option("Items to rank there, one id a line.", panel=_SLICE)] = None
     device: Annotated[str | None, option("auto, cpu, cuda or mps.")] = None
 
-    def experiment(self, log: LogOptions, begun: Path | None = None) -> "Experiment":
-        """Those of the preset or the config, then options, then --set. Where none names a network, a run that was begun
-        goes on with its own: the default was another once."""
+    def experiment(self, log: LogOptions, begun: Path | None = None, default: str = "auto") -> "Experiment":
+        """Those of the preset or the config, then options, then --set. A run that was begun goes on with its own where
+        neither is named, and with its own network where none is: the defaults were others once."""
         from unveil.runs.config import Experiment
         from unveil.runs.run_folder import read_config
         from unveil.settings import parsed, plain
@@ -195,13 +198,15 @@ class TrainingOptions:
             raise UnveilError("a preset and a config were both given", expected="one of them", hint=hint)
         changes = {f"data.{name}": value for name, value in log.settings().items()}
         changes |= {"model.name": self.model, "estimator.name": self.estimator, "data.world": self.world}
-        changes |= {"training.seed": self.seed, "training.device": self.device}
+        changes |= {"training.seed": self.seed, "training.device": self.device, "training.minutes": self.minutes}
         candidates = self.validation_candidates
         changes |= {"evaluation.candidates": candidates and str(candidates), "evaluation.labelled": self.validation}
         changes = {name: value for name, value in changes.items() if value is not None}
         changes |= dict(map(parsed, self.assignments or ()))
-        network = None if begun is None else plain(read_config(begun).model)["name"]
-        return Experiment.of(self.config or self.preset or "quick", changes, network)
+        named, own = self.config or self.preset, None if begun is None else read_config(begun)
+        if own is not None and named is None:
+            return own.changed({"evaluation.uniform": None, "evaluation.popular": None, **changes})
+        return Experiment.of(named or default, changes, None if own is None else plain(own.model)["name"])
 
 
 FITS = "How worlds are fitted: posterior (keeps users different), regularised (predicts best) or paper (no penalty)."

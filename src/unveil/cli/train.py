@@ -135,7 +135,7 @@ def _experiment(training: TrainingOptions, options: LogOptions) -> "Experiment":
     from unveil.runs.config import Experiment
 
     if not options.log.endswith(".toml"):
-        return training.experiment(options)
+        return training.experiment(options, default="quick")
     path, other = Path(options.log), training.config
     if other is not None:
         raise UnveilError("two configs were given", found=f"{path} and {other}", expected="one of them")

@@ -54,6 +54,7 @@ class Cells:
 class _Task:
     """Each epoch has the last `length` training events of every user who has any, a row each.
 
+    `windows`: all of a user's events, the last `length` in a row, those before them in another, and so on.
     `bucket`: rows of similar length share a batch, cropped to the longest, `batch_size` on average; else any.
     """
 
@@ -62,6 +63,7 @@ class _Task:
     batch_size: AtLeastOne
     seed: int = field(default=0, kw_only=True)
     bucket: bool = field(default=True, kw_only=True)
+    windows: bool = field(default=False, kw_only=True)
     recent: Sequences = field(init=False, repr=False)  # the events of all rows, end to end
     user_R: RowNumbers = field(init=False, repr=False)
     start_R: RowNumbers = field(init=False, repr=False)  # of the row among the events
@@ -71,11 +73,13 @@ class _Task:
         check_ranges(self, "")
         if not len(self.train):
             raise UnveilError("the training part has no events", hint="Use a longer log, or a later cut in time.")
-        recent = self.train.recent(self.length)
-        user_R = np.flatnonzero(recent.length_U)
-        vars(self).update(
-            recent=recent, user_R=user_R, start_R=recent.offset_U1[user_R], length_R=recent.length_U[user_R]
-        )
+        recent = self.train if self.windows else self.train.recent(self.length)
+        rows_U = -(-recent.length_U // self.length)
+        user_R = np.repeat(np.arange(recent.n_users), rows_U)
+        later_R = np.cumsum(rows_U)[user_R] - 1 - np.arange(len(user_R))  # rows of the same user with later events
+        stop_R = recent.offset_U1[user_R + 1] - later_R * self.length
+        start_R = np.maximum(recent.offset_U1[user_R], stop_R - self.length)
+        vars(self).update(recent=recent, user_R=user_R, start_R=start_R, length_R=stop_R - start_R)
 
     def __len__(self) -> int:
         return -(-len(self.start_R) // self.batch_size)
@@ -92,7 +96,7 @@ class _Task:
     @cached_property
     def _shift_R(self) -> RowNumbers:
         """From a place among the events to the columns."""
-        return self.recent.first_U[self.user_R] - self.start_R
+        return (self.recent.first_U - self.recent.offset_U1[:-1])[self.user_R]
 
     def _columns(self) -> tuple[Index, Index, Index]:
         return self.item_N, self.recent.storage.step_N, self.recent.storage.event_N

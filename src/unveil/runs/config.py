@@ -136,9 +136,12 @@ def as_toml(experiment: Experiment, head: str) -> str:
     """TOML cannot say "none": where that differs from the default, the file extends a preset that says it."""
     tree = plain(experiment)
     tree["data"]["log"] = shown(tree["data"]["log"])
+    left = tree.pop("auto")
     lines = [f"# {line}" if line else "#" for line in head.splitlines()]
     if (ground := _ground(tree)) is not None:
         lines.append(f"extends = {json.dumps(ground)}")
+    if left:
+        lines.append(f"auto = {toml_value(left)}")
     for section, values in tree.items():
         lines += ["", f"[{section}]"]
         lines += [f"{name} = {toml_value(value)}" for name, value in values.items() if value is not None]

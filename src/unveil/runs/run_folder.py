@@ -82,7 +82,7 @@ class Run:
     def model(self) -> tuple[Recommender, Split]:
         if self.trained is not None:
             return self.trained
-        recommender = Recommender.load(self.folder, calibrated=False)
+        recommender = Recommender.load(self.folder, evaluated=True)
         return recommender, read_split(self.folder, recommender.sequences)
 
     def card(self) -> str:

@@ -21,6 +21,7 @@ from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import check_new_file, versions, write_whole
+from unveil.models.base import Backbone
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs import run_folder
 from unveil.runs.config import Experiment, Tell
@@ -30,11 +31,12 @@ from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
 from unveil.settings import flattened
 from unveil.simulation.world import World
+from unveil.training.auto import suited
 from unveil.training.distributed import SINGLE, Place, ProcessGroup, joined
 from unveil.training.fit import prepare, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
-from unveil.training.trainer import Keep, Trainer
+from unveil.training.trainer import Fitted, Keep, Trainer
 from unveil.wording import quantity
 
 PLACES = 10  # places of the longest list that is evaluated
@@ -65,23 +67,39 @@ def run(
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
         evaluation = found.evaluator.with_popularity(trainer.model)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
-        length = experiment.model.length
+        length = found.experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
         name, trained = folder.resolve().name, (recommender, split)
         finished = run_folder.Run(name, folder, found.experiment, about, fitted, evaluation, trained)
         found.evaluator.candidates.save(folder / run_folder.NEGATIVES)
         evaluation.write(folder)
         write_whole(folder / run_folder.CARD, finished.card())
-        model_files.write(recommender, folder)  # last: a folder that has one is a finished run
+        served = recommender
+        if found.experiment.training.refit:
+            tell(f"refit      {quantity(len(split.whole), 'event')}, those of validation and test included")
+            keep = replace(keep, prefix="refit-")
+            served = replace(recommender, model=refit(found, fitted, keep=keep, watch=watch, group=group))
+        model_files.write(served, folder, evaluated=recommender)  # last: a folder that has one is a finished run
     return finished
+
+
+def refit(found: run_folder.Prepared, fitted: Fitted, **how: Any) -> Backbone:
+    """A network trained on all events, the held-out ones included, as long as the best one was: the one to serve."""
+    experiment = found.experiment
+    recipe = experiment.recipe.changed({"training.minutes": None})  # as long as the best took, and no longer
+    trainer = prepare(found.split.whole, recipe, log=found.log, world=world_of(experiment, found.log))
+    trainer.fit(None, last=fitted.best.epoch if fitted.best else len(fitted.epochs), **how)
+    return trainer.model
 
 
 def follow(experiment: Experiment, group: ProcessGroup) -> None:
     """The same reading, training and evaluation as the leader's, with nothing printed and nothing written."""
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
-        found.trainer.fit(found.validation, group=group)
+        fitted = found.trainer.fit(found.validation, group=group)
         found.evaluator.with_popularity(found.trainer.model, resamples=1)
+        if found.experiment.training.refit:
+            refit(found, fitted, group=group)
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
@@ -92,6 +110,9 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
     if split.whole.n_items < PLACES:
         expected = f"at least {PLACES} items: lists of {PLACES} are evaluated"
         raise UnveilError("the catalogue is too small", found=quantity(split.whole.n_items, "item"), expected=expected)
+    experiment, chosen = suited(experiment, split.train)
+    for choice in chosen:
+        tell(f"{'auto' if choice is chosen[0] else '':<10} {choice}")
     config = experiment.evaluation
     if unset := [name for name in ("uniform", "popular") if getattr(config, name) is None]:
         most = usual_negatives(split.test, split.whole, split.train.count_V, exclude_seen=config.exclude_seen)
@@ -132,7 +153,7 @@ def origin_of(world: World | None) -> str | None:
 
 def evaluate(folder: Path) -> Evaluation:
     """Evaluate a finished run again, on the cases and negatives it was evaluated on, and write the results."""
-    recommender = Recommender.load(folder, calibrated=False)
+    recommender = Recommender.load(folder, evaluated=True)
     split = run_folder.read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)

@@ -37,6 +37,8 @@ MANIFEST, WEIGHTS, ITEMS, USERS = "manifest.json", "model.safetensors", "items.p
 HISTORIES, EXPOSURE = "histories.safetensors", "exposure.safetensors"
 #: What a slice without exposure bias taught, if there was one: what is added to the scores, and how it was measured.
 CALIBRATION, CALIBRATED = "calibration.safetensors", "calibration.json"
+#: Weights of the network that was evaluated, where another one, trained on all events, is served.
+EVALUATED = "evaluated.safetensors"
 FILES = (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE, CALIBRATION)
 #: The measured trade-off of novelty, if there is one; not part of the model.
 DIAL = "dial.json"
@@ -44,13 +46,14 @@ _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
 _AGAIN = "Copy it again from where it came, or train again."
 
 
-def write(recommender: Recommender, folder: Path) -> None:
-    """Write into a folder that is there; the manifest comes last."""
+def write(recommender: Recommender, folder: Path, evaluated: Recommender | None = None) -> None:
+    """Write into a folder that is there; the manifest comes last. `evaluated` has the same network of other weights."""
     model, sequences, exposure = recommender.model, recommender.sequences, recommender.exposure
     if not isinstance(model, Backbone):
         raise UnveilError("only a network can be saved", found=type(model).__name__)
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    content = {WEIGHTS: weight_bytes(weights), ITEMS: _parquet(recommender.items), USERS: _parquet(recommender.users)}
+    content = {WEIGHTS: _weights(model), ITEMS: _parquet(recommender.items), USERS: _parquet(recommender.users)}
+    if evaluated is not None and isinstance(evaluated.model, Backbone) and evaluated.model is not model:
+        content[EVALUATED] = _weights(evaluated.model)
     for name, part in content.items():
         write_whole(folder / name, part)
     hashes = {name: sha256(part).hexdigest() for name, part in content.items()}
@@ -64,6 +67,10 @@ def write(recommender: Recommender, folder: Path) -> None:
     manifest = {"format": FORMAT, "unveil": __version__, "model": {"name": model.name, "config": plain(model.config)}}
     sizes = {"length": recommender.length, "n_steps": sequences.n_steps}
     write_json(folder / MANIFEST, sealed({**manifest, **sizes, "sha256": hashes}))
+
+
+def _weights(model: Backbone) -> bytes:
+    return weight_bytes({name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()})
 
 
 def _column(sequences: Sequences, name: str) -> Streamed:
@@ -80,17 +87,18 @@ def _parquet(ids: Vocabulary) -> bytes:
     return content.getvalue()
 
 
-def load(folder: Path, *, calibrated: bool = True) -> Recommender:
+def load(folder: Path, *, calibrated: bool = True, evaluated: bool = False) -> Recommender:
     """Read what `write` wrote; anything else is an error. A calibration, if there is one, is added to the biases."""
     manifest = _manifest(folder)
     try:
-        for name in (WEIGHTS, ITEMS, USERS, HISTORIES, *([EXPOSURE] if EXPOSURE in manifest["sha256"] else [])):
+        weights = EVALUATED if evaluated and EVALUATED in manifest["sha256"] else WEIGHTS
+        for name in (weights, ITEMS, USERS, HISTORIES, *([EXPOSURE] if EXPOSURE in manifest["sha256"] else [])):
             path = folder / name
             if not path.exists():
                 raise UnveilError("a file of the model is missing", where=path, hint=_AGAIN)
             check_file(path, manifest["sha256"][name], _AGAIN)
-        recommender = _assembled(folder, manifest)
-        if calibrated and ((folder / CALIBRATION).exists() or (folder / CALIBRATION).is_symlink()):
+        recommender = _assembled(folder, manifest, weights)
+        if calibrated and not evaluated and ((folder / CALIBRATION).exists() or (folder / CALIBRATION).is_symlink()):
             _add_calibration(recommender, folder / CALIBRATION)
         return recommender
     except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -116,11 +124,11 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
+def _assembled(folder: Path, manifest: dict[str, Any], weights: str) -> Recommender:
     items, users = (Vocabulary(pl.read_parquet(folder / name)["id"]) for name in (ITEMS, USERS))
     kind = backbone(manifest["model"]["name"])
     model = kind(built(kind.Config, manifest["model"]["config"], where=folder / MANIFEST), len(items))
-    model.load_state_dict(load_weights(folder / WEIGHTS))
+    model.load_state_dict(load_weights(folder / weights))
     length, n_steps = int(manifest["length"]), int(manifest["n_steps"])
     if not 1 <= length <= model.config.length or n_steps < 1:
         raise ValueError(f"{MANIFEST} has {length} tokens per history and {n_steps} steps")

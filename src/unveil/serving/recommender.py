@@ -106,7 +106,7 @@ class Recommender:
         log: Interactions,
         *,
         estimator: str = "naive",
-        preset: str = "quick",
+        preset: str = "auto",
         overrides: Mapping[str, Any] | None = None,
         world: "World | None" = None,
         watch: "Watcher | None" = None,
@@ -117,12 +117,14 @@ class Recommender:
         An `UnveilWarning` says where popularity has to stand in for exposure, or weights are degenerate.
         """
         from unveil.data.splits import leave_one_out
+        from unveil.training.auto import suited
         from unveil.training.fit import prepare, validation_of
         from unveil.training.recipe import Recipe, network_in
 
         changes = {"estimator.name": estimator, **(overrides or {})}
         recipe = Recipe.preset(preset, network_in(changes)).changed(changes)
         split = leave_one_out(Sequences.of(log))
+        recipe, _ = suited(recipe, split.train)
         trainer = prepare(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
         for warning in trainer.warnings():
             warn(warning, UnveilWarning, stacklevel=2)
@@ -246,11 +248,12 @@ class Recommender:
             write(self, draft)
 
     @classmethod
-    def load(cls, folder: Path | str, *, calibrated: bool = True) -> Self:
-        """Read a saved recommender or a run folder, with its calibration on a slice if it has one."""
+    def load(cls, folder: Path | str, *, calibrated: bool = True, evaluated: bool = False) -> Self:
+        """Read a saved recommender or a run folder, with its calibration on a slice if it has one; or, without one, the
+        model that was evaluated, which has not seen the test events."""
         from unveil.serving.model_files import load
 
-        return cls(**vars(load(Path(folder), calibrated=calibrated)))
+        return cls(**vars(load(Path(folder), calibrated=calibrated, evaluated=evaluated)))
 
     @cached_property
     def count_V(self) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from unveil.estimators.base import ESTIMATORS
 from unveil.files import write_whole
 from unveil.models.base import Backbone
 from unveil.settings import flattened
-from unveil.training.optimiser import AdamW
+from unveil.training.optimiser import AdamW, WeightAverage
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -138,9 +138,12 @@ class TrainingState:
         self.best, self.waited = Best(self.done + 1, value), 0
         self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
 
-    def checkpoint(self, model: Backbone, optimiser: AdamW, identity: Mapping[str, Any]) -> Checkpoint:
+    def checkpoint(
+        self, model: Backbone, optimiser: AdamW, average: WeightAverage, identity: Mapping[str, Any]
+    ) -> Checkpoint:
         tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
         tensors |= {f"best/{name}": tensor for name, tensor in self.best_weights.items()}
+        tensors |= {f"average/{name}": tensor for name, tensor in average.weights.items()}
         for name, parameter in model.named_parameters():
             tensors |= {f"optimiser/{name}/{key}": value for key, value in optimiser.state[parameter].items()}
         rest = {
@@ -152,11 +155,12 @@ class TrainingState:
         return Checkpoint(tensors, rest)
 
     @classmethod
-    def restored(cls, checkpoint: Checkpoint, model: Backbone, optimiser: AdamW) -> Self:
+    def restored(cls, checkpoint: Checkpoint, model: Backbone, optimiser: AdamW, average: WeightAverage) -> Self:
         model.load_state_dict(checkpoint.part("model"))
         for name, parameter in model.named_parameters():
             saved = checkpoint.part(f"optimiser/{name}")
             optimiser.state[parameter] = {key: value.to(parameter.device) for key, value in saved.items()}
+        average.weights = {name: tensor.clone() for name, tensor in checkpoint.part("average").items()}
         rest = checkpoint.state
         best = None if rest["best"] is None else Best(**rest["best"])
         return cls([Epoch(**epoch) for epoch in rest["epochs"]], best, checkpoint.part("best"), rest["waited"])

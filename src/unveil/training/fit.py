@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import Split
@@ -68,7 +66,7 @@ def _description(trainer: Trainer, train: Sequences) -> list[str]:
         lines.append(f"weights    {trainer.weights}")
     lines += [f"warning: {warning}" for warning in trainer.warnings()]
     model, length = trainer.model, trainer.model.config.length
-    events, read = len(train.item_N), int(np.minimum(train.length_U, length).sum())
+    events, read = len(train.item_N), len(trainer.task.recent)
     kept = f"the last {length} of each user" if read < events else "all of them"
     return [
         *lines,
@@ -86,7 +84,8 @@ def task_of(train: Sequences, recipe: Recipe, model: Backbone) -> ClozeTask | Ne
     """The task that the network is for: next items, or masked ones."""
     config, length, seed = recipe.task, recipe.model.length, recipe.training.seed
     if model.task == "next-item":
-        return NextItemTask(train, length, config.batch_size, seed=seed, bucket=config.bucket)
+        shared = {"bucket": config.bucket, "windows": config.windows}
+        return NextItemTask(train, length, config.batch_size, seed=seed, **shared)
     return ClozeTask(train, length, **vars(config), seed=seed)
 
 
@@ -114,7 +113,8 @@ def propensity_of(
     if name is None:
         return None
     _, options = named(recipe.propensity)
-    return propensities.build(name, options, train, window=recipe.model.length, log=log, world=world)
+    window = None if recipe.task.windows else recipe.model.length
+    return propensities.build(name, options, train, window=window, log=log, world=world)
 
 
 def check_available(recipe: Recipe, log: Interactions | None, world: TrueWorld | None = None) -> None:

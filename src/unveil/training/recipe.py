@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from unveil.errors import AtLeastOne, NotNegative, Positive, check_range, check_ranges, unknown
+from unveil.errors import AtLeastOne, BelowOne, NotNegative, Positive, check_range, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.base import check_options as check_estimator
 from unveil.estimators.inverse import settled
@@ -31,11 +31,14 @@ class TrainerConfig:
     schedule: Literal["constant", "linear", "cosine", "step"] = "constant"
     step_epoch: int = 50  # "step": the last epoch at the full rate …
     step_factor: NotNegative = 0.1  # … and what it is multiplied with afterwards
+    average: BelowOne = 0.0  # decay of the running mean of the weights that is validated and kept; 0: the last ones
     clip: float | None = 5.0  # largest norm of a gradient; None: any
     validate_every: AtLeastOne = 1  # epochs
     patience: AtLeastOne | None = None  # validations without improvement before stopping; None: never
     monitor: str = "NDCG@10"
+    refit: bool = False  # after the evaluation, as many epochs as the best on all events: this model is served
     seed: int = 0
+    minutes: Positive | None = None  # time to train, a refit included; then the best weights so far are kept
     # The following do not change the result: a run may be resumed with other values.
     device: str = "auto"
     threads: int | None = None  # None: as torch has it
@@ -56,9 +59,29 @@ class TrainerConfig:
 
 SCHEDULES = ("constant", "linear", "cosine", "step")
 #: Fields that may change between a run and its resumption.
-WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes"})
+WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes", "minutes"})
 
-#: Seconds to a few minutes: for a first look, and for small logs.
+#: The default. What `training.auto` chooses by the log is here for a log of no particular kind.
+AUTO_PRESET: Mapping[str, Any] = {
+    "auto": ["model.length", "model.width", "model.dropout", "task.batch_size", "training.validate_every"],
+    "model.width": 64,
+    "model.blocks": 2,
+    "model.heads": 2,
+    "model.length": 50,
+    "model.dropout": 0.3,
+    "model.attention_dropout": 0.0,  # lets the fused attention kernel run
+    "task.windows": True,
+    "task.batch_size": 64,
+    "training.epochs": 1000,  # in practice validation decides
+    "training.lr": 1e-3,
+    "training.average": 0.99,
+    "training.warmup": 1.0,
+    "training.patience": 5,
+    "training.refit": True,
+    "training.checkpoint_minutes": 1.0,
+}
+
+#: Seconds to a few minutes: to try things. Trains a small network on recent events alone, at most 40 epochs.
 QUICK: Mapping[str, Any] = {
     "model.width": 32,
     "model.blocks": 1,
@@ -128,7 +151,7 @@ OF_NETWORK: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("converged", "gru4rec"): {**_CAUSAL, "model.blocks": 1},
 }
 
-PRESETS = {"quick": QUICK, "paper": PAPER, "converged": CONVERGED}
+PRESETS = {"auto": AUTO_PRESET, "quick": QUICK, "paper": PAPER, "converged": CONVERGED}
 
 
 if TYPE_CHECKING:
@@ -148,6 +171,7 @@ class TaskConfig:
     mask_probability: float = 0.2
     last_share: float = 0.1  # rows in which only the last item is masked, as it is when recommending
     always_mask: bool = True
+    windows: bool = False  # rows of all of a user's events, `model.length` in each; else of the last ones alone
     bucket: bool = True  # rows of similar length share a batch; batches hold `batch_size` rows on average
 
 
@@ -160,6 +184,7 @@ class Recipe:
     estimator: dict[str, Any] = field(default_factory=lambda: {"name": "naive"})  # its name, then its options
     propensity: dict[str, Any] = field(default_factory=lambda: {"name": AUTO})  # auto: what the estimator needs
     training: TrainerConfig = field(default_factory=TrainerConfig)
+    auto: tuple[str, ...] = ()  # settings that the log is still to decide: `training.auto`
 
     def __post_init__(self) -> None:
         """Unknown names and values out of range are refused here, before a log is read."""
@@ -174,7 +199,7 @@ class Recipe:
 
     @classmethod
     def preset(cls, name: str, model: str | None = None) -> Self:
-        """One of the presets, quick, paper or converged, for a network; by default the preset's own, or SASRec."""
+        """The preset auto, quick, paper or converged, for a network; by default the preset's own, or SASRec."""
         recipe = cls()
         for layer in preset(name, model):
             recipe = recipe.changed(layer)
@@ -184,7 +209,8 @@ class Recipe:
         """With some settings replaced, by dotted names. Another `model.name` keeps the settings both networks have."""
         flat = flattened(changes)
         name = flat.get("model.name", plain(self.model)["name"])
-        return changed(replace(self, model=_as(self.model, str(name))), flat, where=where)
+        auto = tuple(each for each in self.auto if each not in flat)  # what somebody set, no rule decides
+        return changed(replace(self, model=_as(self.model, str(name)), auto=auto), flat, where=where)
 
 
 def named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

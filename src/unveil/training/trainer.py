@@ -6,6 +6,7 @@ Shapes: B batch, L length, D width, M masked slots, V items.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ from unveil.propensity.weights import WeightDiagnostics
 from unveil.training.checkpoint import Best, Checkpoint, Epoch, TrainingState, check_same_run, read_epochs
 from unveil.training.device import HeapTrim, pick_device, seed_epoch
 from unveil.training.distributed import SINGLE, ProcessGroup
-from unveil.training.optimiser import AdamW, learning_rate
+from unveil.training.optimiser import AdamW, WeightAverage, learning_rate
 from unveil.training.progress import Plan, Watcher
 from unveil.training.recipe import WHEREABOUTS, TrainerConfig
 from unveil.wording import quantity
@@ -45,6 +46,15 @@ class Keep:
     folder: Path
     resume: bool = False
     identity: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str = ""  # of the names of both files
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / f"{self.prefix}{CHECKPOINT}"
+
+    @property
+    def epochs(self) -> Path:
+        return self.folder / f"{self.prefix}{EPOCHS}"
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,9 @@ class Trainer:
     watch: Watcher = field(default_factory=Watcher)
     state: TrainingState = field(default_factory=TrainingState)  # what a checkpoint holds
     saved_at: float = -math.inf
+    began_at: float = -math.inf  # as if all epochs so far had been trained in this process
+    late: bool = False  # the time to train is over
+    last: int = field(init=False)  # epoch
     kept: int = 0  # epochs in the last checkpoint
     trim_heap: HeapTrim = field(default_factory=HeapTrim)
 
@@ -118,6 +131,10 @@ class Trainer:
     @cached_property
     def optimiser(self) -> AdamW:
         return AdamW(list(self.model.parameters()), self.config.betas, self.config.weight_decay)
+
+    @cached_property
+    def average(self) -> WeightAverage:
+        return WeightAverage(self.config.average)
 
     @property
     def by_proxy(self) -> bool:
@@ -136,20 +153,24 @@ class Trainer:
         keep: Keep | None = None,
         watch: Watcher | None = None,
         group: ProcessGroup = SINGLE,
+        last: int | None = None,
     ) -> Fitted:
         """Train the model in place, from the checkpoint if there is one to resume; it then has the best weights.
 
         `validate` gives the metric to be maximised, alone or by its name among others. All processes of a group have
-        the same model, estimator and task; only the leader has `keep` and `watch`.
+        the same model, estimator and task; only the leader has `keep` and `watch`. `last`: the epoch to end with, if
+        it is not the last of the schedule.
         """
         self.keep, self.watch, self.group = keep, watch or Watcher(), group
+        self.last = min(last or self.config.epochs, self.config.epochs)
         if isinstance(validate, ValidationEvaluator) and isinstance(self.estimator, Explaining):
             validate = validate.explained_by(self.estimator.offset)
         self.model.to(self.device)
         private = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
         with threads(self.config.threads), private:
             self.begin()
-            self.watch.start(Plan(self.config.epochs, len(self.task), self.state.done, self.config.monitor))
+            self.began_at = time.monotonic() - sum(epoch.seconds for epoch in self.state.epochs)
+            self.watch.start(Plan(self.last, len(self.task), self.state.done, self.config.monitor))
             try:
                 while not self.finished():
                     self.train_epoch(self.state.done + 1, validate)
@@ -157,24 +178,35 @@ class Trainer:
                 raise Stopped(self.kept, keep.folder if keep else None) from interrupt
             finally:
                 self.watch.stop()
-            if self.state.best_weights:
-                self.model.load_state_dict(self.state.best_weights)
+            self.model.load_state_dict(self.state.best_weights or self.average.weights, strict=False)
         self.model.eval().cpu()
         return Fitted(self.state.epochs, self.state.best, self.state.done < self.config.epochs)
 
     def finished(self) -> bool:
         out_of_patience = self.config.patience is not None and self.state.waited >= self.config.patience
-        return out_of_patience or self.state.done >= self.config.epochs
+        return out_of_patience or self.late or self.state.done >= self.last
+
+    def look_at_clock(self) -> None:
+        """See whether the time to train is over; with several processes, by the clock of the leader."""
+        if self.config.minutes is not None:  # the last fit takes at most as long as all before it
+            limit = 60 * self.config.minutes / (2 if self.config.refit else 1)
+            self.late = self.group.broadcast(time.monotonic() - self.began_at > limit)
 
     def train_epoch(self, number: int, validate: Validate | None) -> None:
         start, tally = time.perf_counter(), Tally()
-        for tally in self.steps(number):
+        for nth, tally in enumerate(self.steps(number)):
             self.watch.batch(tally.loss)
+            if nth % 16 == 15:
+                self.look_at_clock()
+            if self.late:
+                break
         if not tally.slots:
             raise UnveilError("no item was masked in a whole epoch", hint="Raise the mask probability.")
         seconds = time.perf_counter() - start
-        due = number % self.config.validate_every == 0 or number == self.config.epochs
-        validation = self.validated(number, validate) if validate is not None and due else None
+        self.look_at_clock()
+        due = number % self.config.validate_every == 0 or number == self.last or self.late
+        with self.average.applied(self.model) if due else nullcontext():
+            validation = self.validated(number, validate) if validate is not None and due else None
         self.state.epochs.append(Epoch(number, tally.loss, tally.lr, tally.slots, seconds, validation))
         self.store()
         self.watch.epoch(self.state.epochs[-1], self.state.best)
@@ -184,9 +216,11 @@ class Trainer:
         self.model.train()
         tally = Tally()
         for nth, batch in enumerate(self.task.epoch(number)):
-            tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
+            done = (number - 1) * len(self.task) + nth
+            tally.lr = learning_rate(self.config, done, len(self.task))
             if len(batch.slots):  # a batch without slots teaches nothing
                 self.step(batch, tally, number)
+                self.average.update(self.model, done + 1)
             if nth % 16 == 0:
                 self.trim_heap()
             yield tally
@@ -239,34 +273,34 @@ class Trainer:
         """Resume from the checkpoint, or start; all of a group from the state of its leader."""
         self.group.check_same(self.settings())
         if self.keep is not None:
-            path = self.keep.folder / CHECKPOINT
+            path = self.keep.checkpoint
             if path.exists():  # a run that died before its first starts anew
                 if not self.keep.resume:
                     hint = "Resume the run, or name another folder."
                     raise UnveilError("the folder holds a run already", where=self.keep.folder, hint=hint)
                 saved = Checkpoint.load(path)
                 check_same_run(saved.state["identity"], self.identity(), path)
-                self.state = TrainingState.restored(saved, self.model, self.optimiser)
+                self.state = TrainingState.restored(saved, self.model, self.optimiser, self.average)
                 self.kept = self.state.done
-            write_whole(self.keep.folder / EPOCHS, "".join(epoch.line() for epoch in self.state.epochs))
+            write_whole(self.keep.epochs, "".join(epoch.line() for epoch in self.state.epochs))
         received = self.group.broadcast_state(self.checkpoint)
         if received is not None:
-            self.state = TrainingState.restored(received, self.model, self.optimiser)
+            self.state = TrainingState.restored(received, self.model, self.optimiser, self.average)
 
     def store(self) -> None:
         """The line first, then the checkpoint: a line without its checkpoint is written again on resumption."""
         if self.keep is None:
             return
-        path = self.keep.folder / EPOCHS
+        path = self.keep.epochs
         with explained(path), path.open("a", encoding="utf-8") as file:
             file.write(self.state.epochs[-1].line())
         now = time.monotonic()
         if self.finished() or now - self.saved_at >= 60 * self.config.checkpoint_minutes:
-            self.checkpoint().save(self.keep.folder / CHECKPOINT)
+            self.checkpoint().save(self.keep.checkpoint)
             self.saved_at, self.kept = now, self.state.done
 
     def checkpoint(self) -> Checkpoint:
-        return self.state.checkpoint(self.model, self.optimiser, self.identity())
+        return self.state.checkpoint(self.model, self.optimiser, self.average, self.identity())
 
     def identity(self) -> dict[str, Any]:
         return self.settings() | (dict(self.keep.identity) if self.keep else {})

@@ -1,0 +1,59 @@
+"""The preset `auto`: settings chosen by what the training part of a log looks like, each with its reason."""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from unveil.data.interactions import Sequences
+from unveil.training.recipe import Recipe
+from unveil.wording import quantity
+
+R = TypeVar("R", bound=Recipe)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting, and why it suits the log."""
+
+    name: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value}: {self.reason}"
+
+
+def suited(recipe: R, train: Sequences) -> tuple[R, list[Choice]]:
+    """The recipe with what it left to the log (`recipe.auto`) chosen; and those choices."""
+    if not recipe.auto:
+        return recipe, []
+    chosen = [choice for choice in choices(recipe, train) if choice.name in recipe.auto]
+    values = {choice.name: choice.value for choice in chosen}
+    return recipe.changed({"auto": []}).changed(values), chosen
+
+
+def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
+    """All rules. They were chosen by validation on the logs of docs/results/auto."""
+    length_U = train.length_U[train.length_U > 0]
+    mean = float(length_U.mean()) if len(length_U) else 0.0
+    short = mean < SHORT
+    length = min(LONGEST, max(16, 2 ** int(np.ceil(np.log2(max(length_U.max(initial=1), 2)))))) if short else LONGEST
+    histories = f"histories of {mean:.1f} events on average"
+    length = recipe.model.length if "model.length" not in recipe.auto else length
+    rows = int((-(-length_U // length)).sum())
+    in_row = len(train) / max(rows, 1)
+    batch = int(np.clip(2 ** round(np.log2(EVENTS / max(in_row, 1))), 16, 256))
+    batch = recipe.task.batch_size if "task.batch_size" not in recipe.auto else batch
+    steps = max(1, -(-rows // batch))
+    every = max(1, round(STEPS / steps))
+    return [
+        Choice("model.length", length, f"{histories}, the longest {quantity(int(length_U.max(initial=0)), 'event')}"),
+        Choice("model.dropout", 0.5 if short else 0.3, histories),
+        Choice("task.batch_size", batch, f"about {EVENTS:,} events a step"),
+        Choice("training.validate_every", every, f"every {quantity(every * steps, 'step')}"),
+    ]
+
+
+SHORT, LONGEST = 20.0, 50  # mean events of a history that is short; events read at most
+EVENTS, STEPS = 2048, 60  # events of a step, steps between validations
