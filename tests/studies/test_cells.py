@@ -1,7 +1,6 @@
 """What is done is kept and not done again; what fails is told; a folder belongs to one grid."""
 
 import io
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

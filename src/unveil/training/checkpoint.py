@@ -1,19 +1,21 @@
 """Checkpoints: the state of a run after an epoch as one file, and the file of epochs beside it."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from unveil.checksums import DIGEST, digest
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.estimators.base import ESTIMATORS
-from unveil.files import write_whole
+from unveil.files import versions, write_whole
 from unveil.models.base import Backbone
 from unveil.settings import flattened
 from unveil.training.optimiser import AdamW, WeightAverage
@@ -71,6 +73,29 @@ def read_epochs(path: Path) -> list[Epoch]:
         raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
 
 
+def made_with() -> dict[str, Any]:
+    """What the weights depend on beside the settings: sums of other threads or versions differ in the last digit."""
+    known = {name: each for name, each in versions().items() if name not in ("python", "polars")}
+    return {"threads": torch.get_num_threads(), "versions": known}
+
+
+def go_on_with(began: Mapping[str, Any], threads: int | None, where: Path) -> None:
+    """Take the number of threads that a run began with; another one that was named is refused. Other versions, which
+    cannot be had here, are a warning."""
+    if threads not in (None, began["threads"]):
+        found, expected = f"training.threads = {threads}", f"{began['threads']}, as the run began"
+        hint = "Leave training.threads out, which takes that number, or start another run."
+        problem = "with another number of threads the weights would be others"
+        raise UnveilError(problem, where=where, found=found, expected=expected, hint=hint)
+    torch.set_num_threads(began["threads"])
+    now = made_with()["versions"]
+    if apart := [
+        f"{name} {old} and now {now.get(name)}" for name, old in began["versions"].items() if old != now[name]
+    ]:
+        text = f"{where}: the run began with {', '.join(apart)}: its weights may differ from those of an unbroken run."
+        warnings.warn(UnveilWarning(text), stacklevel=2)
+
+
 FORMAT = 1  # one more when the meaning of what is stored changes
 _REMEDY = "Start the run anew in another folder, or restore the file from a copy."
 
@@ -125,6 +150,7 @@ class TrainingState:
     best: Best | None = None
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     waited: int = 0
+    began: Mapping[str, Any] = field(default_factory=dict)  # `made_with` of its beginning
 
     @property
     def done(self) -> int:
@@ -151,6 +177,7 @@ class TrainingState:
             "best": None if self.best is None else asdict(self.best),
             "waited": self.waited,
             "identity": identity,
+            "began": self.began,
         }
         return Checkpoint(tensors, rest)
 
@@ -163,4 +190,5 @@ class TrainingState:
         average.weights = {name: tensor.clone() for name, tensor in checkpoint.part("average").items()}
         rest = checkpoint.state
         best = None if rest["best"] is None else Best(**rest["best"])
-        return cls([Epoch(**epoch) for epoch in rest["epochs"]], best, checkpoint.part("best"), rest["waited"])
+        epochs, began = [Epoch(**epoch) for epoch in rest["epochs"]], rest.get("began", {})
+        return cls(epochs, best, checkpoint.part("best"), rest["waited"], began)
