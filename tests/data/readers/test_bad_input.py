@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -296,6 +297,27 @@ def test_packed_files_that_are_cut_off(pack: Callable[[bytes], bytes], message_o
     for length in (5, len(packed) // 2, len(packed) - 1):
         assert "the packed file is cut off or damaged" in message_of(packed[:length])
     assert "the packed file is cut off or damaged" in message_of(packed + packed[:-3])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress, lambda content: zstandard.compress(content) * 60])
+def test_packed_files_that_open_without_end(pack: Callable[[bytes], bytes], message_of: MessageOf) -> None:
+    packed = pack(HEADER.encode() + b"u1,a,4,1000000000\n" * 5_000_000)  # 90 MB
+    tracemalloc.start()
+    said = message_of(packed)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert said.startswith("log.csv: too much to unpack: found 'more than ")
+    assert "expected at most 100 times its size. If the file is sound, unpack it yourself" in said
+    assert peak < 150e6
+
+
+@pytest.mark.parametrize("step", [1_000_000, 10**9])
+def test_a_step_that_no_table_has_room_for(step: int, message_of: MessageOf) -> None:
+    said = message_of(f"user_id,item_id,step\nu1,a,0\nu2,b,{step}\nu1,b,1\n")
+    assert said.startswith(
+        f"log.csv, row 3, column step: a step too far on: found {step}, expected steps numbered from 0"
+    )
+    assert "--time-unit order --step-col none" in said
 
 
 def test_damaged_parquet(tmp_path: Path) -> None:

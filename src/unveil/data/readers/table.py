@@ -17,6 +17,7 @@ UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001, "iso": None, "
 #: A column whose largest magnitude is below is in the unit; above all of them, in ns.
 _LIMITS = {"s": 1e11, "ms": 1e14, "us": 1e17}
 _LIMIT = 2.0**63
+MOST_STEPS = 1_000_000  # Tables by step have a row for each, whether anything happened there or not
 _TIME = "seconds, ms, µs or ns since 1970, or ISO 8601"
 #: ISO 8601, extended or basic: date, then if present clock, fraction, zone.
 _ISO = (
@@ -26,7 +27,8 @@ _ISO = (
 )
 _TRUTH = {"1": True, "true": True, "t": True, "yes": True, "0": False, "false": False, "f": False, "no": False}
 _HINTS = dict.fromkeys(("user", "item"), "Correct the row, or take it out.") | {
-    "time": "Correct the row, say how to read the column with --time-unit, or name another with --time-col."
+    "step": "Number the steps 0, 1, 2, …; or read them as times: --time-col NAME --time-unit order --step-col none.",
+    "time": "Correct the row, say how to read the column with --time-unit, or name another with --time-col.",
 }
 
 
@@ -128,6 +130,8 @@ def _propensities(table: Table, role: str) -> pl.Series:
 def _counts(table: Table, role: str) -> pl.Series:
     number = _numbers(table, role, expected := "a whole number from 0")
     table.check(role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected)
+    if role == "step":
+        table.check(role, number >= MOST_STEPS, "a step too far on", f"steps numbered from 0, below {MOST_STEPS:,}")
     return number.cast(pl.Int32)
 
 
