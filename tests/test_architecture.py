@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unveil"
 
-GROUND = {"errors", "files", "processes", "registry", "settings", "wording", "__init__"}
+GROUND = {"checksums", "errors", "files", "processes", "registry", "settings", "wording", "__init__"}
 DATA = GROUND | {"data"}
 PROPENSITY = DATA | {"propensity"}
 ESTIMATORS = PROPENSITY | {"estimators"}
@@ -28,6 +28,7 @@ ARROWS = {
     "errors": set(),
     "wording": set(),
     "processes": set(),
+    "checksums": {"errors"},
     "files": {"errors", "__init__"},
     "registry": {"errors"},
     "settings": {"errors"},

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unveil.data.interactions import OPTIONAL, Interactions
+from unveil.data.readers.table import MOST_STEPS
 from unveil.data.writers import write
 
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -41,7 +42,7 @@ COLUMN: dict[str, st.SearchStrategy[Any]] = {
     "propensity": st.floats(0, 1, exclude_min=True),
     "position": st.integers(0, 2**31 - 1),
     "randomised": st.booleans(),
-    "step": st.integers(0, 2**31 - 1),
+    "step": st.integers(0, MOST_STEPS - 1),
 }
 TYPES = {
     name: {"f": pl.Float32 if kind.itemsize == 4 else pl.Float64, "b": pl.Boolean}.get(

@@ -186,7 +186,7 @@ def test_a_finished_run_resumes_to_the_same_files(finished: Finished, copy: Path
 
 def test_where_and_how_often_may_change_on_resumption(finished: Finished, copy: Path) -> None:
     elsewhere = shutil.copy(finished.log, copy.parent / "moved.csv")
-    changes = {"estimator.name": "itps", "training.threads": 2, "training.checkpoint_minutes": 1}
+    changes = {"estimator.name": "itps", "training.checkpoint_minutes": 1}
     run(experiment_on(Path(elsewhere), changes), copy, resume=True, tell=silent)
     assert (copy / "metrics.json").read_bytes() == (finished.folder / "metrics.json").read_bytes()
 

@@ -10,6 +10,7 @@ from safetensors.numpy import save as array_bytes
 from tests.data.on_disk import many_events, on_disk, peak_of
 from tests.run_folders import Finished, content
 from tests.serving.test_recommender import by_hand
+from unveil.checksums import sealed
 from unveil.data import indexing, interactions, mapped
 from unveil.data.indexing import Vocabulary
 from unveil.errors import UnveilError
@@ -64,7 +65,7 @@ def test_a_part_that_is_cut_short_changed_or_gone_is_told(name: str, saved: Path
     whole = (saved / name).read_bytes()
     for damaged in (whole[:-1], b"", whole[:-1] + bytes([whole[-1] ^ 1]), whole + b"\0"):
         (saved / name).write_bytes(damaged)
-        with pytest.raises(UnveilError, match=rf"{name}: truncated or changed since it was written\. Copy it again"):
+        with pytest.raises(UnveilError, match=rf"{name}: not as it was written: changed or damaged\. Copy it again"):
             Recommender.load(saved)
     (saved / name).unlink()
     with pytest.raises(UnveilError, match=rf"{name}: a file of the model is missing"):
@@ -98,9 +99,25 @@ def test_what_is_no_folder_of_a_model(saved: Path, tmp_path: Path) -> None:
 )
 def test_a_manifest_that_was_changed_is_told(change: dict[str, object], message: str, saved: Path) -> None:
     path = saved / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    content = {name: each for name, each in json.loads(path.read_text()).items() if name != "seal"} | change
+    path.write_text(json.dumps(sealed(content)))
     with pytest.raises(UnveilError, match=message):
         Recommender.load(saved)
+
+
+def test_a_setting_that_still_loads_is_told_too(saved: Path) -> None:
+    """The weights of two heads of attention are those of one; an earlier version's manifest has no seal."""
+    path = saved / "manifest.json"
+    written = json.loads(path.read_text())
+    heads = written["model"]["config"]["heads"]
+    written["model"]["config"]["heads"] = heads // 2 or 2
+    path.write_text(json.dumps(written))
+    with pytest.raises(UnveilError, match=r"manifest\.json: not as it was written: changed or damaged\. Copy it again"):
+        Recommender.load(saved)
+    written["model"]["config"]["heads"] = heads
+    del written["seal"]
+    path.write_text(json.dumps(written))
+    assert len(Recommender.load(saved).items)
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "null", "{", "[" * 100_000])
@@ -113,7 +130,7 @@ def test_what_is_no_manifest(text: str, saved: Path) -> None:
 def test_the_weights_of_another_model_are_told(finished: Finished, saved: Path, tmp_path: Path) -> None:
     other = shutil.copytree(saved, tmp_path / "other")
     (Path(other) / "model.safetensors").write_bytes((saved / "histories.safetensors").read_bytes())
-    with pytest.raises(UnveilError, match="truncated or changed"):
+    with pytest.raises(UnveilError, match="changed or damaged"):
         Recommender.load(other)
 
 

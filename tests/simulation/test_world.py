@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from tests.estimators.toys import random_world
+from unveil.checksums import sealed
 from unveil.data.describe import describe
 from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions, Sequences
@@ -345,7 +346,8 @@ def truncate(path: Path) -> None:
 
 
 def edit(path: Path, **changes: object) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    content = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps(sealed({name: each for name, each in content.items() if name != "seal"})))
 
 
 @pytest.mark.parametrize("name", ["factors.safetensors", "ids.json", "world.json"])
@@ -399,6 +401,16 @@ def test_hashes_that_are_none_are_refused(folder: Path, parts: object) -> None:
     edit(folder / "world.json", parts=parts)
     with pytest.raises(UnveilError, match=r"ids\.json: not as it was written"):
         World.load(folder)
+
+
+def test_a_description_that_was_changed_is_noticed(folder: Path) -> None:
+    about = folder / "world.json"
+    written = about.read_text()
+    about.write_text(written.replace('"severity": ', '"severity": 1'))
+    with pytest.raises(UnveilError, match=r"world\.json: not as it was written"):
+        World.load(folder)
+    about.write_text(json.dumps({name: each for name, each in json.loads(written).items() if name != "seal"}))
+    assert World.load(folder)  # as an earlier version wrote it
 
 
 def test_a_file_is_no_world(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """An interrupted run, gone on with, is the run that was never interrupted: bit for bit."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import pytest
 import torch
 
 from tests.training.cyclic import MODEL, TRAINING, Trained, train
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
+from unveil.files import machine, versions
 from unveil.training.checkpoint import Best, Checkpoint, Epoch
 from unveil.training.progress import Silent
 from unveil.training.recipe import TrainerConfig
@@ -124,7 +126,9 @@ def test_lines_after_the_checkpoint_and_half_lines_and_drafts_go(
         train(keep=Keep(tmp_path), watch=Interrupt(2 * BATCHES + 1))
     with (tmp_path / "training.jsonl").open("a") as file:
         file.write('{"epoch": 3, "loss": 1.0}\n{"epoch": 4, "lo')
-    (tmp_path / ".checkpoint.safetensors.abc.part").write_bytes(b"half")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (tmp_path / f".checkpoint.safetensors.{machine()}-{dead.pid}-abc.part").write_bytes(b"half")
     train(keep=Keep(tmp_path, resume=True))
     assert_same_run(tmp_path, unbroken[1])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "training.jsonl"]
@@ -167,7 +171,48 @@ def test_a_checkpoint_of_another_run_is_refused_by_the_name_of_what_differs(unbr
 
 
 def test_where_a_run_goes_on_does_not_matter(unbroken: tuple[Trained, Path]) -> None:
-    train(replace(TRAINING, threads=2, device="auto", checkpoint_minutes=3), keep=Keep(unbroken[1], resume=True))
+    train(replace(TRAINING, device="auto", checkpoint_minutes=3), keep=Keep(unbroken[1], resume=True))
+
+
+def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path, unbroken: tuple[Trained, Path]) -> None:
+    with pytest.raises(Stopped):
+        train(keep=Keep(tmp_path), watch=Interrupt(2 * BATCHES + 1))
+    with pytest.raises(UnveilError, match=r"found 'training\.threads = 2', expected 1, as the run began\. Leave"):
+        train(replace(TRAINING, threads=2), keep=Keep(tmp_path, resume=True))
+    seen, before = list[int](), torch.get_num_threads()
+
+    class Look(Silent):
+        def batch(self, loss: float) -> None:
+            seen.append(torch.get_num_threads())
+
+    torch.set_num_threads(2)
+    try:
+        train(replace(TRAINING, threads=None), keep=Keep(tmp_path, resume=True), watch=Look())
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}
+    assert_same_run(tmp_path, unbroken[1])
+
+
+def test_other_versions_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Stopped):
+        train(keep=Keep(tmp_path), watch=Interrupt(2 * BATCHES + 1))
+    now = versions()
+    monkeypatch.setattr("unveil.training.checkpoint.versions", lambda: {**now, "torch": "9.0", "polars": "9.0"})
+    with pytest.warns(
+        UnveilWarning, match=rf"began with torch {re.escape(now['torch'])} and now 9\.0: its weights may"
+    ):
+        train(keep=Keep(tmp_path, resume=True))
+
+
+def test_a_checkpoint_of_an_earlier_version_says_nothing_of_threads(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        train(keep=Keep(tmp_path), watch=Interrupt(2 * BATCHES + 1))
+    path = tmp_path / "checkpoint.safetensors"
+    saved = Checkpoint.load(path)
+    Checkpoint(saved.tensors, {name: each for name, each in saved.state.items() if name != "began"}).save(path)
+    train(replace(TRAINING, threads=2), keep=Keep(tmp_path, resume=True))
 
 
 def test_a_clip_may_be_endless(tmp_path: Path) -> None:

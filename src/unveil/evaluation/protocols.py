@@ -1,7 +1,6 @@
 """Protocols: what each target is ranked against, everything or negatives that are drawn once and kept. Shapes: A cases
 still short, B cases of a batch, C cases, N negatives (or events), R draws, V items."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.checksums import header, read_arrays
 from unveil.data.indexing import Index
 from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, kept, release, walked, write_arrays
@@ -173,16 +173,15 @@ class Candidates:
     def save(self, path: Path) -> None:
         about = {"cases": self.cases, "exclude_seen": self.exclude_seen, "order": list(self.negatives)}
         arrays = {name: Streamed.of(negative_CN) for name, negative_CN in self.negatives.items()}
-        write_arrays(path, arrays, {"about": json.dumps(about)})
+        write_arrays(path, arrays, header(self.negatives, about))
 
     @classmethod
     def load(cls, path: Path, cases: EvalCases, sequences: Sequences) -> Self:
-        from safetensors import SafetensorError, safe_open
+        from safetensors import SafetensorError
 
         try:
-            with safe_open(path, framework="numpy") as file:
-                about = json.loads((file.metadata() or {})["about"])
-                negatives = {name: file.get_tensor(name) for name in about["order"]}
+            arrays, about = read_arrays(path)
+            negatives = {name: arrays[name] for name in about["order"]}
         except FileNotFoundError as error:
             raise UnveilError("no such file", where=path) from error
         except (SafetensorError, KeyError, OSError, ValueError) as error:

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import polars as pl
 
+from unveil.checksums import check_seal, sealed
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import higher_is_better
 from unveil.evaluation.statistics import bootstrap, holm, paired
-from unveil.files import write_whole
+from unveil.files import write_json, write_whole
 
+_AGAIN = "Write it anew: unveil evaluate on this folder."
 CASES, METRICS = "cases.parquet", "metrics.json"
 _HEADLINE = ("NDCG", 10)  # what baselines are compared by
 
@@ -109,12 +111,13 @@ class Evaluation:
         if self.baselines:
             tables["baselines"] = {name: each.as_json() for name, each in self.baselines.items()}
             tables["baselines_skipped"] = dict(self.skipped)
-        write_whole(folder / METRICS, json.dumps({**about, **tables}, indent=1) + "\n")
+        write_json(folder / METRICS, sealed({**about, **tables}))
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         try:
-            about = json.loads((folder / METRICS).read_text())
+            about = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+            check_seal(about, folder / METRICS, _AGAIN)
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
             summary, fingerprint = pl.DataFrame(about["summary"], schema=SUMMARY), str(about["fingerprint"])
             old = {"popularity": {"summary": about["popularity"]}} if "popularity" in about else {}
@@ -124,9 +127,9 @@ class Evaluation:
             expected, hint = f"{METRICS} and {CASES}", "Name a folder that `unveil evaluate` has written to."
             raise UnveilError("no evaluation here", where=folder, expected=expected, hint=hint) from error
         except (ValueError, LookupError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
-            raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS) from error
+            raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS, hint=_AGAIN) from error
         if not whole:
-            raise UnveilError("damaged, or of another evaluation than its summary", where=folder / CASES)
+            raise UnveilError("damaged, or of another evaluation than its summary", where=folder / CASES, hint=_AGAIN)
         return cls(pl.read_parquet(folder / CASES), summary, fingerprint, baselines, skipped)
 
 

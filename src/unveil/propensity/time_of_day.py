@@ -20,10 +20,12 @@ from safetensors.numpy import save as as_bytes
 from scipy.special import expit
 from torch import Tensor
 
+from unveil.checksums import check_file, check_seal, sealed
 from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
+from unveil.files import write_json
 from unveil.propensity.base import Kind, Source, as_theta, indices, register
 from unveil.propensity.impression_pairs import day_and_hour
 
@@ -128,7 +130,7 @@ def write(model: ExposureModel, folder: Path, about: Mapping[str, Any]) -> dict[
     }
     for name, part in parts.items():
         (folder / name).write_bytes(part)
-    (folder / ABOUT).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(folder / ABOUT, sealed(content))
     return content
 
 
@@ -141,6 +143,7 @@ def about(folder: Path) -> dict[str, Any]:
         raise UnveilError("not a learnt exposure", where=folder, expected=expected, hint=_HINT) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UnveilError("not a learnt exposure of this version", where=folder, expected=FORMAT, hint=_HINT)
+    check_seal(content, folder / ABOUT, _HINT)
     return content
 
 
@@ -148,9 +151,9 @@ def load(folder: Path) -> ExposureModel:
     """Read what `write` wrote; an error if a part was changed or damaged."""
     content = about(folder)
     try:
+        for name in (IDS, FACTORS):
+            check_file(folder / name, content["parts"][name], _HINT)
         parts = {name: (folder / name).read_bytes() for name in (IDS, FACTORS)}
-        if any(content["parts"][name] != sha256(part).hexdigest() for name, part in parts.items()):
-            raise UnveilError("not as it was written: changed or damaged", where=folder, hint=_HINT)
         ids, tables = json.loads(parts[IDS]), from_bytes(parts[FACTORS])
         return ExposureModel(
             Vocabulary(ids["users"]),

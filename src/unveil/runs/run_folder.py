@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save as as_bytes
 
 from unveil.audit.checks import cold, concentration, leakage
 from unveil.audit.exposure import costs
+from unveil.checksums import check_seal, header, read_arrays, sealed
 from unveil.data.describe import describe
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.readers.database import shown
@@ -151,11 +152,13 @@ def is_finished(folder: Path) -> bool:
 def read_json(path: Path) -> dict[str, Any]:
     """What `write_json` wrote."""
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        content = dict(json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         raise UnveilError("not a run folder", where=path.parent, expected=path.name, hint=_HINT) from None
     except (ValueError, TypeError, RecursionError, OSError) as error:
         raise UnveilError(f"cannot be read: {error}", where=path) from None
+    check_seal(content, path)
+    return content
 
 
 def read_config(folder: Path) -> Experiment:
@@ -186,12 +189,12 @@ def begin(folder: Path, run: Prepared, workers: int) -> dict[str, Any]:
     public = replace(experiment, data=replace(experiment.data, log=shown(experiment.data.log)))
     public = replace(public, evaluation=replace(public.evaluation, labelled=labelled and shown(labelled)))
     write_json(folder / CONFIG, plain(public))
-    write_json(folder / ABOUT, about)
+    write_json(folder / ABOUT, sealed(about))
     arrays = {"train_U": split.train.length_U}
     for part, cases in (("valid", split.valid), ("test", split.test)):
         arrays |= {f"{part}.{name}": np.ascontiguousarray(getattr(cases, name)) for name in _CASE}
-    header = {"about": json.dumps({"rule": split.rule, "train_only": split.train_only})}
-    write_whole(folder / SPLIT, as_bytes(arrays, header))
+    metadata = header(arrays, {"rule": split.rule, "train_only": split.train_only})
+    write_whole(folder / SPLIT, as_bytes(arrays, metadata))
     return about
 
 
@@ -215,9 +218,7 @@ def read_split(folder: Path, whole: Sequences) -> Split:
     """The cases that `begin` wrote."""
     path = folder / SPLIT
     try:
-        with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {})["about"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        arrays, about = read_arrays(path)
         train = whole.cut(np.zeros_like(arrays["train_U"]), arrays["train_U"])
         valid, test = (EvalCases(*(arrays[f"{part}.{name}"] for name in _CASE)) for part in ("valid", "test"))
         return Split(whole, train, valid, test, about["rule"], about["train_only"])

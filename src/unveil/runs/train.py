@@ -3,6 +3,7 @@ Shapes: N rows of the log, M training slots."""
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +21,7 @@ from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
-from unveil.evaluation.result import METRICS, Evaluation
+from unveil.evaluation.result import Evaluation
 from unveil.files import check_new_file, versions, write_whole
 from unveil.models.base import Backbone, BaselineConfig, Model
 from unveil.models.blend import Blend
@@ -201,8 +202,9 @@ def evaluate(folder: Path) -> Evaluation:
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
     evaluation = evaluator.evaluate(recommender.model)
-    before = Evaluation.read(folder) if (folder / METRICS).exists() else evaluation
-    evaluation = replace(evaluation, baselines=before.baselines, skipped=before.skipped)
+    with suppress(UnveilError):  # baselines are shown as they were; without them where nobody can tell any more
+        before = Evaluation.read(folder)
+        evaluation = replace(evaluation, baselines=before.baselines, skipped=before.skipped)
     evaluation.write(folder)
     return evaluation
 

@@ -6,7 +6,7 @@ distinguished from a folder that never was one.
 
 import json
 from collections.abc import Mapping, Sequence
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from safetensors.torch import load_file as load_weights
 from safetensors.torch import save as weight_bytes
 
 from unveil import __version__
+from unveil.checksums import check_file, check_seal, sealed
 from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, write_arrays
@@ -64,7 +65,7 @@ def write(recommender: Recommender, folder: Path, evaluated: Recommender | None 
         hashes[EXPOSURE] = write_arrays(folder / EXPOSURE, arrays, about)
     manifest = {"format": FORMAT, "unveil": __version__, "model": {"name": model.name, "config": plain(model.config)}}
     sizes = {"length": recommender.length, "n_steps": sequences.n_steps}
-    write_json(folder / MANIFEST, {**manifest, **sizes, "sha256": hashes})
+    write_json(folder / MANIFEST, sealed({**manifest, **sizes, "sha256": hashes}))
 
 
 def _weights(model: torch.nn.Module) -> bytes:
@@ -94,9 +95,7 @@ def load(folder: Path, *, calibrated: bool = True, evaluated: bool = False) -> R
             path = folder / name
             if not path.exists():
                 raise UnveilError("a file of the model is missing", where=path, hint=_AGAIN)
-            with path.open("rb") as file:
-                if file_digest(file, "sha256").hexdigest() != manifest["sha256"][name]:
-                    raise UnveilError("truncated or changed since it was written", where=path, hint=_AGAIN)
+            check_file(path, manifest["sha256"][name], _AGAIN)
         recommender = _assembled(folder, manifest, weights)
         if calibrated and not evaluated and ((folder / CALIBRATION).exists() or (folder / CALIBRATION).is_symlink()):
             _add_calibration(recommender, folder / CALIBRATION)
@@ -120,6 +119,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found != FORMAT:
         raise UnveilError("not a manifest of this version", where=path, found=found, expected=repr(FORMAT))
+    check_seal(manifest, path, _AGAIN)
     return dict(manifest)
 
 

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from safetensors.numpy import save as as_bytes
 
+from unveil.checksums import check_file, check_seal, sealed
 from unveil.data.indexing import UNKNOWN, Vocabulary
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError, check_range
@@ -225,7 +226,7 @@ class World:
             "parts": {name: sha256(part).hexdigest() for name, part in parts.items()},
         }
         with atomic_folder(folder, overwrite=overwrite) as draft:
-            (draft / _ABOUT).write_text(json.dumps(about, indent=2) + "\n")
+            (draft / _ABOUT).write_text(json.dumps(sealed(about), indent=2) + "\n")
             for name, part in parts.items():
                 (draft / name).write_bytes(part)
 
@@ -238,11 +239,11 @@ class World:
         if about.get("format") != _FORMAT:
             problem, expected = "not a world this version can read", f"the format {_FORMAT!r}"
             raise UnveilError(problem, where=folder / _ABOUT, found=about.get("format"), expected=expected)
+        check_seal(about, folder / _ABOUT, _HINT)
         ids, tables = _json(folder / _IDS), _read_tables(folder / _FACTORS)
         for name in (_IDS, _FACTORS):
-            parts, digest = about.get("parts"), sha256((folder / name).read_bytes()).hexdigest()
-            if not isinstance(parts, dict) or parts.get(name) != digest:
-                raise UnveilError("not as it was written: changed or damaged", where=folder / name, hint=_HINT)
+            parts = about.get("parts")
+            check_file(folder / name, parts.get(name, "") if isinstance(parts, dict) else "", _HINT)
         try:
             if not isinstance(about["origin"].get("foresight", 0.0), int | float):
                 raise ValueError("its foresight is not a number")

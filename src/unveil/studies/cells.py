@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unveil.checksums import SEAL, check_seal, sealed
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
 from unveil.files import write_whole
@@ -66,14 +67,16 @@ class Store:
     def result(self, key: str) -> dict[str, Any] | None:
         """The result of a cell that is done, perhaps under an older name. A damaged file counts as none."""
         for spelling in (key, *ESTIMATORS.older_spellings(key)):
-            with suppress(FileNotFoundError, ValueError, TypeError, RecursionError):
-                result = dict(json.loads(self._path(spelling).read_text(encoding="utf-8")))
+            with suppress(FileNotFoundError, ValueError, TypeError, RecursionError, UnveilError):
+                result = dict(json.loads((path := self._path(spelling)).read_text(encoding="utf-8")))
+                check_seal(result, path)
+                result.pop(SEAL, None)
                 if SECONDS in result:
                     return result
         return None
 
     def keep(self, key: str, result: Mapping[str, Any]) -> None:
-        write_whole(self._path(key), json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(self._path(key), json.dumps(sealed(result), ensure_ascii=False, allow_nan=False) + "\n")
         (self.folder / "errors" / f"{key}.txt").unlink(missing_ok=True)
 
     def remove(self, key: str) -> None:

@@ -1,9 +1,9 @@
 """Checkpoints: the state of a run after an epoch as one file, and the file of epochs beside it."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,9 +12,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as as_bytes
 from torch import Tensor
 
-from unveil.errors import UnveilError
+from unveil.checksums import DIGEST, digest
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.estimators.base import ESTIMATORS
-from unveil.files import write_whole
+from unveil.files import versions, write_whole
 from unveil.models.base import Backbone
 from unveil.settings import flattened
 from unveil.training.optimiser import AdamW, WeightAverage
@@ -72,6 +73,29 @@ def read_epochs(path: Path) -> list[Epoch]:
         raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
 
 
+def made_with() -> dict[str, Any]:
+    """What the weights depend on beside the settings: sums of other threads or versions differ in the last digit."""
+    known = {name: each for name, each in versions().items() if name not in ("python", "polars")}
+    return {"threads": torch.get_num_threads(), "versions": known}
+
+
+def go_on_with(began: Mapping[str, Any], threads: int | None, where: Path) -> None:
+    """Take the number of threads that a run began with; another one that was named is refused. Other versions, which
+    cannot be had here, are a warning."""
+    if threads not in (None, began["threads"]):
+        found, expected = f"training.threads = {threads}", f"{began['threads']}, as the run began"
+        hint = "Leave training.threads out, which takes that number, or start another run."
+        problem = "with another number of threads the weights would be others"
+        raise UnveilError(problem, where=where, found=found, expected=expected, hint=hint)
+    torch.set_num_threads(began["threads"])
+    now = made_with()["versions"]
+    if apart := [
+        f"{name} {old} and now {now.get(name)}" for name, old in began["versions"].items() if old != now[name]
+    ]:
+        text = f"{where}: the run began with {', '.join(apart)}: its weights may differ from those of an unbroken run."
+        warnings.warn(UnveilWarning(text), stacklevel=2)
+
+
 FORMAT = 1  # one more when the meaning of what is stored changes
 _REMEDY = "Start the run anew in another folder, or restore the file from a copy."
 
@@ -87,7 +111,7 @@ class Checkpoint:
         """Write atomically; an older file stays until the new one is whole."""
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors.items()}
         state = json.dumps(self.state, ensure_ascii=False, allow_nan=False)
-        header = {"format": str(FORMAT), "state": state, "digest": _digest(tensors, state)}
+        header = {"format": str(FORMAT), "state": state, DIGEST: _digest(tensors, state)}
         write_whole(path, as_bytes(tensors, header))
 
     @classmethod
@@ -104,7 +128,7 @@ class Checkpoint:
         found, expected = header.get("format"), f"format {FORMAT}"
         if found != str(FORMAT) or "state" not in header:
             raise UnveilError("not a checkpoint of this version", where=path, found=found, expected=expected)
-        if header.get("digest") != _digest(tensors, header["state"]):
+        if header.get(DIGEST) != _digest(tensors, header["state"]):
             raise UnveilError("the file was altered: its digest does not match", where=path, hint=_REMEDY)
         return cls(tensors, json.loads(header["state"]))
 
@@ -115,18 +139,7 @@ class Checkpoint:
 
 
 def _digest(tensors: Mapping[str, Tensor], state: str) -> str:
-    digest = sha256(state.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def sweep_drafts(path: Path) -> None:
-    """Remove what a killed process left half-written beside `path`."""
-    for draft in path.parent.glob(f".{path.name}.*.part"):
-        draft.unlink(missing_ok=True)
+    return digest({name: tensor.numpy() for name, tensor in tensors.items()}, state)
 
 
 @dataclass
@@ -137,6 +150,7 @@ class TrainingState:
     best: Best | None = None
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     waited: int = 0
+    began: Mapping[str, Any] = field(default_factory=dict)  # `made_with` of its beginning
 
     @property
     def done(self) -> int:
@@ -163,6 +177,7 @@ class TrainingState:
             "best": None if self.best is None else asdict(self.best),
             "waited": self.waited,
             "identity": identity,
+            "began": self.began,
         }
         return Checkpoint(tensors, rest)
 
@@ -175,4 +190,5 @@ class TrainingState:
         average.weights = {name: tensor.clone() for name, tensor in checkpoint.part("average").items()}
         rest = checkpoint.state
         best = None if rest["best"] is None else Best(**rest["best"])
-        return cls([Epoch(**epoch) for epoch in rest["epochs"]], best, checkpoint.part("best"), rest["waited"])
+        epochs, began = [Epoch(**epoch) for epoch in rest["epochs"]], rest.get("began", {})
+        return cls(epochs, best, checkpoint.part("best"), rest["waited"], began)

@@ -43,7 +43,7 @@ class TrainerConfig:
     minutes: Positive | None = None  # time to train, a refit included; then the best weights so far are kept
     # The following do not change the result: a run may be resumed with other values.
     device: str = "auto"
-    threads: int | None = None  # None: as torch has it
+    threads: int | None = None  # None: as torch has it, or as the run began; another number is refused there
     checkpoint_minutes: float = 0.0  # epochs that end sooner after the last checkpoint leave none
 
     def __post_init__(self) -> None:

@@ -26,7 +26,16 @@ from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import caveats, is_popularity
 from unveil.propensity.impressions import ImpressionGroups
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.training.checkpoint import Best, Checkpoint, Epoch, TrainingState, check_same_run, read_epochs, sweep_drafts
+from unveil.training.checkpoint import (
+    Best,
+    Checkpoint,
+    Epoch,
+    TrainingState,
+    check_same_run,
+    go_on_with,
+    made_with,
+    read_epochs,
+)
 from unveil.training.device import HeapTrim, pick_device, seed_epoch
 from unveil.training.distributed import SINGLE, ProcessGroup
 from unveil.training.optimiser import AdamW, WeightAverage, learning_rate
@@ -282,11 +291,14 @@ class Trainer:
                 check_same_run(saved.state["identity"], self.identity(), path)
                 self.state = TrainingState.restored(saved, self.model, self.optimiser, self.average)
                 self.kept = self.state.done
-            sweep_drafts(path)
+                if self.state.began:  # of an earlier version's checkpoint nothing is known
+                    go_on_with(self.state.began, self.config.threads, path)
+            self.state.began = self.state.began or made_with()
             write_whole(self.keep.epochs, "".join(epoch.line() for epoch in self.state.epochs))
         received = self.group.broadcast_state(self.checkpoint)
         if received is not None:
             self.state = TrainingState.restored(received, self.model, self.optimiser, self.average)
+            torch.set_num_threads(self.state.began.get("threads", torch.get_num_threads()))
 
     def store(self) -> None:
         """The line first, then the checkpoint: a line without its checkpoint is written again on resumption."""

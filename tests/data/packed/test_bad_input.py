@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -183,7 +184,7 @@ def test_a_folder_that_is_not_packed(log: Path, tmp_path: Path) -> None:
 def test_a_manifest_that_does_not_match(whole: Path) -> None:
     path, written = whole / MANIFEST, (whole / MANIFEST).read_text()
     path.write_text(written.replace('"events": 6', '"events": 5'))
-    with pytest.raises(UnveilError, match="the manifest was changed since it was written"):
+    with pytest.raises(UnveilError, match=r"packed\.json: not as it was written"):
         Interactions.read(whole)
     path.write_text(json.dumps(json.loads(written) | {"format": "unveil packed log 9"}))
     with pytest.raises(UnveilError, match="not a packed log of this version"):
@@ -194,6 +195,26 @@ def test_a_manifest_that_does_not_match(whole: Path) -> None:
             Interactions.read(whole)
 
 
+def _as_before(whole: Path) -> None:
+    """The manifest as an earlier version wrote it, without checksums of files."""
+    content = json.loads((whole / MANIFEST).read_text())
+    old = {name: each for name, each in content.items() if name not in ("format", "seal", "crc32")}
+    seal = sha256(json.dumps(old, sort_keys=True).encode()).hexdigest()
+    (whole / MANIFEST).write_text(json.dumps({"format": content["format"], **old, "sha256": seal}))
+
+
+def test_a_flipped_bit_in_any_file_is_named(whole: Path) -> None:
+    for path in sorted(whole.iterdir()):
+        written = path.read_bytes()
+        path.write_bytes(written[:-2] + bytes([written[-2] ^ 1]) + written[-1:])
+        with pytest.raises(UnveilError, match=rf"{path.name}: (not as it was written|not a manifest)"):
+            PackedLog.open(whole).histories()
+        path.write_bytes(written)
+    log = PackedLog.open(whole)
+    _as_before(whole)
+    assert PackedLog.open(whole) == log
+
+
 def test_files_that_are_not_as_the_manifest_says(whole: Path) -> None:
     column, written = whole / "history-item.npy", (whole / "history-item.npy").read_bytes()
     column.write_bytes(written[:-4])
@@ -201,6 +222,7 @@ def test_files_that_are_not_as_the_manifest_says(whole: Path) -> None:
         Interactions.read(whole)
     other = np.lib.format.open_memmap(column, mode="w+", dtype=np.int64, shape=(3,))  # as many bytes
     del other
+    _as_before(whole)
     with pytest.raises(UnveilError, match=r"not as the manifest says: found .*\(3,\) of int64"):
         PackedLog.open(whole).histories()
     column.write_bytes(written[:-4] + b"\1\0\0\0")

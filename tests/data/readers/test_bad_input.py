@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -298,6 +299,27 @@ def test_packed_files_that_are_cut_off(pack: Callable[[bytes], bytes], message_o
     assert "the packed file is cut off or damaged" in message_of(packed + packed[:-3])
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress, lambda content: zstandard.compress(content) * 60])
+def test_packed_files_that_open_without_end(pack: Callable[[bytes], bytes], message_of: MessageOf) -> None:
+    packed = pack(HEADER.encode() + b"u1,a,4,1000000000\n" * 5_000_000)  # 90 MB
+    tracemalloc.start()
+    said = message_of(packed)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert said.startswith("log.csv: too much to unpack: found 'more than ")
+    assert "expected at most 100 times its size. If the file is sound, unpack it yourself" in said
+    assert peak < 150e6
+
+
+@pytest.mark.parametrize("step", [1_000_000, 10**9])
+def test_a_step_that_no_table_has_room_for(step: int, message_of: MessageOf) -> None:
+    said = message_of(f"user_id,item_id,step\nu1,a,0\nu2,b,{step}\nu1,b,1\n")
+    assert said.startswith(
+        f"log.csv, row 3, column step: a step too far on: found {step}, expected steps numbered from 0"
+    )
+    assert "--time-unit order --step-col none" in said
+
+
 def test_damaged_parquet(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     pl.DataFrame({"user_id": ["a", "b"], "item_id": ["x", "y"]}).write_parquet(path)
@@ -414,3 +436,20 @@ def test_a_rating_column_of_nothing_is_empty(tmp_path: Path) -> None:
     pl.DataFrame({**rows, "clicked": [0, 1, 0]}).write_parquet(tmp_path / "clicked.parquet")
     with pytest.raises(UnveilError, match="column rating: not a number, the cell is empty"):
         Interactions.read(tmp_path / "clicked.parquet")
+
+
+def test_a_header_spelt_nearly_as_a_known_name_leaves_no_column_out(message_of: MessageOf, tmp_path: Path) -> None:
+    said = message_of(f"user_id,item_id,rating,timestbmp\n{ROWS}")
+    assert said.startswith("log.csv: a column spelt nearly as 'timestamp': found 'timestbmp'. Correct the header")
+    assert said.endswith("say --time-col timestbmp or --time-col none.")
+    assert "spelt nearly as 'isclick'" in message_of("user_id,video_id,time_ms,is_clicj\n1,2,1600000000000,1\n")
+    assert "--user-col usr_id" in message_of("usr_id,session_id,item_id\nu,s,i\n")
+    (tmp_path / "log.csv").write_text(f"user_id,item_id,ratings,timestamp\n{ROWS}")
+    assert Interactions.read(tmp_path / "log.csv", columns={"rating": "ratings"}).rating is not None
+    assert Interactions.read(tmp_path / "log.csv", columns={"rating": "none"}).rating is None
+
+
+def test_a_quote_that_would_join_rows(message_of: MessageOf) -> None:
+    said = message_of('user_id,item_id\n"u1","a"\nu2,"b\nu1,"c"\nu3,d\n')
+    assert said.startswith("log.csv, row 3: unreadable row")
+    assert message_of('user_id,item_id\n"u1"x,a\nu2,b\n').startswith("log.csv, row 2: unreadable row")

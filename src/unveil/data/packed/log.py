@@ -1,7 +1,7 @@
 """A packed log as a folder: flat columns, histories, vocabularies, and a manifest that is written last.
 
 ```
-packed.json                        sizes, steps, the log's fingerprint, a hash of the histories, the bytes of every file
+packed.json                        sizes, steps, the log's fingerprint, size and checksum of every file
 user.npy, item.npy, time.npy, …    the log in file order, a file for each column it has
 history-item.npy, -step, -event    every user's history, oldest first, end to end; -offset: where each user's begin
 users.arrow, items.arrow           the ids in order: the place of an id is its index
@@ -26,13 +26,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unveil import __version__
+from unveil.checksums import SEAL, changed, check_file, check_seal, content_hash, crc32, sealed
 from unveil.data.filters import Filters
 from unveil.data.indexing import Index, Vocabulary, sorted_rows
 from unveil.data.interactions import OPTIONAL, Interactions, Sequences, offsets
 from unveil.data.mapped import blocks, column_file, flags, mapped, release
 from unveil.data.readers import PACKED
 from unveil.errors import UnveilError
-from unveil.files import write_whole
+from unveil.files import write_json
 
 FORMAT = "unveil packed log 1"
 MANIFEST, USERS, ITEMS = PACKED, "users.arrow", "items.arrow"
@@ -120,17 +121,21 @@ class Manifest:
     histories: str  # hash of the files of the histories
     filters: dict[str, Any]  # what was left out when it was packed
     bytes: dict[str, int]  # of every file
+    crc32: dict[str, str] = field(default_factory=dict)  # of every file; an earlier version wrote none
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
         path = folder / MANIFEST
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+            if not isinstance(content, dict) or content.get("format") != FORMAT:
                 raise UnveilError("not a packed log of this version", where=path, expected=repr(FORMAT), hint=_AGAIN)
-            if content.pop("sha256", None) != _seal(content):
-                raise UnveilError("the manifest was changed since it was written", where=path, hint=_AGAIN)
-            del content["unveil"]
+            old = {name: each for name, each in content.items() if name not in ("format", "sha256")}
+            if SEAL not in content and content.pop("sha256", None) != content_hash(old):  # of an earlier version
+                raise changed(path, _AGAIN)
+            check_seal(content, path, _AGAIN)
+            content.pop(SEAL, None)
+            del content["unveil"], content["format"]
             manifest = cls(**content | {"columns": tuple(content["columns"])})
         except (FileNotFoundError, NotADirectoryError):
             hint = "Name a folder that `unveil data pack` wrote."
@@ -145,13 +150,7 @@ class Manifest:
         return manifest
 
     def write(self, folder: Path) -> None:
-        content = {"unveil": __version__, **asdict(self)}
-        sealed = {"format": FORMAT, **content, "sha256": _seal(json.loads(json.dumps(content)))}
-        write_whole(folder / MANIFEST, json.dumps(sealed, indent=1) + "\n")
-
-
-def _seal(content: dict[str, Any]) -> str:
-    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        write_json(folder / MANIFEST, sealed({"format": FORMAT, "unveil": __version__, **asdict(self)}))
 
 
 def _unlike(path: Path, found: str, expected: str) -> UnveilError:
@@ -167,16 +166,19 @@ class PackedLog(Interactions):
 
     @classmethod
     def open(cls, folder: Path) -> "PackedLog":
-        """Trust the folder's manifest, and read nothing else; `verify` reads it all."""
+        """The log, each of its files checked once; of an earlier version's folder only `verify` finds what changed."""
         manifest = Manifest.read(folder)
-        columns = {role: _column(folder / f"{role}.npy", manifest.events, KINDS[role]) for role in manifest.columns}
-        users, items = (_vocabulary(folder / name) for name in (USERS, ITEMS))
+        columns = {
+            role: _column(folder / f"{role}.npy", manifest.crc32, manifest.events, KINDS[role])
+            for role in manifest.columns
+        }
+        users, items = (_vocabulary(folder / name, manifest.crc32) for name in (USERS, ITEMS))
         return cls(users=users, items=items, folder=folder, manifest=manifest, **columns)
 
     def histories(self) -> Sequences:
         size, offsets = (self.manifest.interactions, np.dtype(np.int32)), (len(self.users) + 1, np.dtype(np.int64))
         columns = {
-            name: _column(self.folder / file, *(offsets if name == "offset_U1" else size))
+            name: _column(self.folder / file, self.manifest.crc32, *(offsets if name == "offset_U1" else size))
             for name, file in HISTORIES.items()
         }
         return Sequences(clock=self.time, n_items=len(self.items), n_steps=self.manifest.n_steps, **columns)
@@ -195,8 +197,9 @@ class PackedLog(Interactions):
             raise UnveilError("the content is not what was packed", where=self.folder, hint=_AGAIN)
 
 
-def _column(path: Path, size: int, kind: np.dtype[Any]) -> NDArray[Any]:
+def _column(path: Path, crc32s: Mapping[str, str], size: int, kind: np.dtype[Any]) -> NDArray[Any]:
     try:
+        _check(path, crc32s)
         column = mapped(path)
     except (ValueError, OSError) as error:
         raise UnveilError(f"not a column: {error}", where=path, hint=_AGAIN) from None
@@ -205,8 +208,14 @@ def _column(path: Path, size: int, kind: np.dtype[Any]) -> NDArray[Any]:
     return column
 
 
-def _vocabulary(path: Path) -> Vocabulary:
+def _check(path: Path, crc32s: Mapping[str, str]) -> None:
+    if path.name in crc32s:
+        check_file(path, crc32s[path.name], _AGAIN)
+
+
+def _vocabulary(path: Path, crc32s: Mapping[str, str]) -> Vocabulary:
     try:
+        _check(path, crc32s)
         return Vocabulary.of_sorted(pl.read_ipc(path)["id"])
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise UnveilError(f"the ids cannot be read: {error}", where=path, hint=_AGAIN) from None
@@ -236,6 +245,7 @@ def seal(columns: Columns, n_steps: int, filters: Filters, folder: Path, progres
         ids.ids.to_frame().write_ipc(content, compression="uncompressed")
         (folder / name).write_bytes(content.getbuffer())
     fingerprint, histories = hashes(columns.log(), folder, progress)
+    files = sorted(folder.iterdir())
     Manifest(
         events=len(columns),
         interactions=len(mapped(folder / HISTORIES["event_N"])),
@@ -244,7 +254,8 @@ def seal(columns: Columns, n_steps: int, filters: Filters, folder: Path, progres
         fingerprint=fingerprint,
         histories=histories,
         filters=asdict(filters),
-        bytes={path.name: path.stat().st_size for path in sorted(folder.iterdir())},
+        bytes={path.name: path.stat().st_size for path in files},
+        crc32={path.name: crc32(path) for path in files},
     ).write(folder)
 
 

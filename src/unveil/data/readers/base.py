@@ -1,5 +1,6 @@
 """What a format is, and which of all formats a file is of."""
 
+import re
 from abc import ABC, abstractmethod
 from enum import IntEnum
 from typing import ClassVar
@@ -24,14 +25,30 @@ class Format(ABC):
     """One way to write a log in a file."""
 
     name: ClassVar[str]  # what `--format` calls it
+    row: ClassVar[str] = ""  # what each line is, where none is a header
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
         """How much the beginning of the file looks like this format."""
         return Likeness.NO
 
+    def fits(self, line: str) -> bool:
+        """Whether a line is such a row; a format with a header finds that out when it reads."""
+        return True
+
+    def rows(self, content: Content) -> list[str]:
+        """The lines of the beginning that are rows, if these are nearly all: `detect` refuses the others by name."""
+        fitting = [line for line in content.head if self.fits(line)]
+        is_header = len(fitting) < len(content.head) and not re.search(r"\d|^\s*{", content.head[0])
+        return [] if is_header or not are_nearly_all(len(fitting), len(content.head)) else fitting
+
     @abstractmethod
     def read(self, content: Content, options: ReadOptions) -> Table:
         """The whole file, columns by role."""
+
+
+def are_nearly_all(count: int, lines: int) -> bool:
+    """Whether what is left of these lines, one or a tenth, can be damage."""
+    return lines - count <= max(1, lines // 10) and lines - count < count
 
 
 FORMATS: Registry[Format] = Registry("format", package="unveil.data.readers", group="unveil.formats")
@@ -52,4 +69,15 @@ def detect(content: Content, options: ReadOptions) -> Format:
         problem = f"the content fits several formats: {', '.join(winners)}"
         hint = f"Say which with {' or '.join(f'--format {name}' for name in winners)}."
         raise UnveilError(problem, where=content.path, found=content.head[0], hint=hint)
-    return FORMATS[winners[0]]()
+    format = FORMATS[winners[0]]()
+    _check_rows(content, format)
+    return format
+
+
+def _check_rows(content: Content, found: Format) -> None:
+    """Nearly all lines are of the format: one that is not is damaged, and no sign of another format."""
+    odd = next((n for n, line in enumerate(content.head) if not found.fits(line)), None)
+    if odd is not None and found.rows(content):
+        problem = f"the line is damaged: nearly all others are as in {found.name}"
+        where, hint = f"{content.path}, row {content.line_of(odd)}", "Correct the line, or name another --format."
+        raise UnveilError(problem, where=where, found=content.head[odd], expected=found.row, hint=hint)

@@ -4,13 +4,15 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
+import polars as pl
 import zstandard
 
 from unveil.errors import UnveilError
@@ -26,6 +28,9 @@ _FOREIGN = {
     b"%PDF": ("a PDF file", "Name a log."),
 }
 Body = Path | bytes
+#: What is unpacked of a file is so many times its size, or so many bytes, at most: logs open to 3 to 30 times theirs.
+_EXPANSION, _ALWAYS_ALLOWED = 100, 1 << 26
+_PART = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,19 @@ class Content:
             filled = (number for number, line in enumerate(lines, start=1) if line.strip())
             return next(islice(filled, row, None), row + 1)
 
+    def has_quotes(self) -> bool:
+        if isinstance(self.body, bytes):
+            return b'"' in self.body
+        with self.body.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as view:
+            return view.find(b'"') >= 0
+
+    def as_lines(self) -> pl.DataFrame:
+        """A column `line` of all lines, as they are."""
+        schema, no_character = {"line": pl.String}, "\x01"
+        return pl.read_csv(
+            self.body, has_header=False, separator=no_character, quote_char=None, schema=schema, glob=False
+        )
+
     def for_polars(self) -> Body:
         """The body, for readers that would take `*` or `[` in a path for a pattern."""
         is_pattern = isinstance(self.body, Path) and bool(set("*?[") & set(str(self.body)))
@@ -104,27 +122,44 @@ class Content:
 
 def unpacked(path: Path) -> Body:
     """All of the content of a .gz or .zst file, known by its first bytes; any other file stays on the disk."""
-    if not _beginning(path, 16).startswith((_GZIP, _ZSTD)):
+    start = _beginning(path, 16)
+    if not start.startswith((_GZIP, _ZSTD)):
         return path
-    packed = path.read_bytes()
-    unpack: Callable[[bytes], bytes] = gzip.decompress if packed.startswith(_GZIP) else _from_zstd
+    most, parts, size = max(_ALWAYS_ALLOWED, _EXPANSION * path.stat().st_size), list[bytes](), 0
     try:
-        return unpack(packed)
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError, MemoryError) as error:
+        for part in _from_gzip(path) if start.startswith(_GZIP) else _from_zstd(path):
+            parts.append(part)
+            if (size := size + len(part)) > most:
+                found, expected = f"more than {most:,} bytes", f"at most {_EXPANSION} times its size"
+                hint = "If the file is sound, unpack it yourself and name what comes out."
+                raise UnveilError("too much to unpack", where=path, found=found, expected=expected, hint=hint)
+        return b"".join(parts)
+    except MemoryError:
+        raise UnveilError("too large for the memory of this machine", where=path) from None
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         found, hint = str(error) or type(error).__name__, "Copy or download it again."
         raise UnveilError("the packed file is cut off or damaged", where=path, found=found, hint=hint) from None
 
 
-def _from_zstd(packed: bytes) -> bytes:
-    """All frames, one after another; the library does not itself object to a last frame that is cut off."""
-    parts = []
-    while packed:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        parts.append(frame.decompress(packed))
-        if not frame.eof:
-            raise EOFError("the last frame has no end")
-        packed = frame.unused_data
-    return b"".join(parts)
+def _from_gzip(path: Path) -> Iterator[bytes]:
+    with gzip.open(path) as file:
+        while part := file.read(_PART):
+            yield part
+
+
+def _from_zstd(path: Path) -> Iterator[bytes]:
+    """All frames, one after another; the library does not itself object to a last frame that is cut off. A little goes
+    in at a time, for a block of 4 bytes may come out as 128 KiB."""
+    frame = None
+    with path.open("rb") as file:
+        while part := file.read(_PART >> 8):
+            while part:
+                frame = frame or zstandard.ZstdDecompressor().decompressobj()
+                yield frame.decompress(part)
+                part = frame.unused_data if frame.eof else b""
+                frame = None if frame.eof else frame
+    if frame is not None:
+        raise EOFError("the last frame has no end")
 
 
 def _beginning(body: Body, size: int) -> bytes:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from unveil.data.readers.base import FORMATS, Format, Likeness
+from unveil.data.readers.base import FORMATS, Format, Likeness, are_nearly_all
 from unveil.data.readers.content import Content
 from unveil.data.readers.table import ReadOptions, Table, assign_roles, is_alias, is_header
 from unveil.errors import UnveilError
@@ -34,10 +34,10 @@ class Layout:
     header: bool = True
     quote: str | None = '"'
 
-    def reader(self, lines: Iterable[str]) -> Reader:
+    def reader(self, lines: Iterable[str], *, strict: bool = False) -> Reader:
         if self.quote is None:
             return csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_NONE)
-        return csv.reader(lines, delimiter=self.separator, quotechar=self.quote)
+        return csv.reader(lines, delimiter=self.separator, quotechar=self.quote, strict=strict)
 
 
 class WithHeader(Format):
@@ -125,15 +125,20 @@ class Amazon2014(Format):
     name = "amazon-2014"
     roles: ClassVar[tuple[str, ...]] = ("user", "item", "rating", "time")
     product = re.compile(r"B[0-9A-Z]{9}|[0-9]{9}[0-9X]")
+    row = "two ids, a rating and seconds between commas"
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        rows, number = list(csv.reader(content.head)), re.compile(r"-?\d+(\.\d+)?")
-        if not all(len(row) == 4 and number.fullmatch(row[2]) and number.fullmatch(row[3]) for row in rows):
+        if not (rows := list(csv.reader(self.rows(content)))):
             return Likeness.NO
-        products = [all(self.product.fullmatch(row[place]) for row in rows) for place in (0, 1)]
+        count = [sum(bool(self.product.fullmatch(row[place])) for row in rows) for place in (0, 1)]
+        products = [are_nearly_all(each, len(rows)) for each in count]
         if products[0] == products[1]:
             return Likeness.SHAPE
         return Likeness.CERTAIN if products[self.roles.index("item")] else Likeness.NO
+
+    def fits(self, line: str) -> bool:
+        fields = next(csv.reader([line]))
+        return len(fields) == 4 and all(map(re.compile(r"-?\d+(\.\d+)?").fullmatch, fields[2:]))
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         return read_rows(content, Layout(",", self.roles, header=False), options)
@@ -152,12 +157,14 @@ class MovieLens100K(Format):
     """MovieLens u.data: user, item, rating, seconds between tabs, no header"""
 
     name = "movielens-100k"
-    delimiter: ClassVar[str] = "\t"
+    delimiter, row = "\t", "user, item, rating and seconds between tabs"
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        between = re.escape(self.delimiter)
-        row = re.compile(rf"[^\t]+?{between}[^\t]+?{between}-?\d+(\.\d+)?{between}-?\d+\r?")
-        return Likeness.SHAPE if all(row.fullmatch(line) for line in content.head) else Likeness.NO
+        return Likeness.SHAPE if self.rows(content) else Likeness.NO
+
+    def fits(self, line: str) -> bool:
+        between, other = self.delimiter, rf"[^\t{self.delimiter[0]}]+"
+        return bool(re.fullmatch(rf"{other}{between}{other}{between}-?\d+(\.\d+)?{between}-?\d+", line.rstrip("\r")))
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """A delimiter of two characters leaves an empty column between two columns."""
@@ -170,7 +177,7 @@ class MovieLens100K(Format):
 class MovieLens1M(MovieLens100K):
     """MovieLens ratings.dat: user::item::rating::seconds, no header"""
 
-    name, delimiter = "movielens-1m", "::"
+    name, delimiter, row = "movielens-1m", "::", "user::item::rating::seconds"
 
 
 def header_of(content: Content, separator: str) -> tuple[str, ...]:
@@ -201,17 +208,35 @@ def _fast(content: Content, layout: Layout, places: Mapping[str, int]) -> pl.Dat
         fitting = (kind for kind, pattern in _NUMBERS.items() if all(map(pattern.fullmatch, values)))
         types[place] = next(fitting, pl.String)
     try:
+        if layout.quote is not None and _has_odd_quotes(content, layout.separator):
+            return None
         frame = _frame(content, layout, types)
     except pl.exceptions.PolarsError:
         return None
-    return None if any(frame[:, place].null_count() for place in (*places.values(), -1)) else frame
+    gap = any(frame[:, place].null_count() for place in (*places.values(), -1))
+    filled = any(frame[:, place].null_count() < len(frame) for place in _between(layout))
+    return None if gap or filled else frame
+
+
+def _has_odd_quotes(content: Content, separator: str) -> bool:
+    """Whether a quote is open at the end of a line, or closed within a field: rows might run into one another."""
+    if not content.has_quotes():
+        return False
+    field = rf'(?:"(?:[^"]|"")*"|[^"{separator}][^{separator}]*|)'
+    odd = ~pl.col("line").str.strip_suffix("\r").str.contains(f"^{field}(?:[{separator}]{field})*$")
+    return bool(content.as_lines().select(odd.any()).item())
+
+
+def _between(layout: Layout) -> list[int]:
+    """The empty columns that a delimiter of two characters leaves."""
+    return [] if layout.header else [place for place, name in enumerate(layout.names) if not name]
 
 
 def _careful(content: Content, layout: Layout) -> pl.DataFrame:
     content.check_encoding()
     width = len(layout.names)
     for line, record in _numbered(content, layout):
-        if len(record) != width:
+        if len(record) != width or any(record[place] for place in _between(layout)):
             expected = f"{width}, as in the {'header' if layout.header else 'other rows'}"
             hint = "Correct the row. A field that contains the delimiter must stand in quotes."
             where = f"{content.path}, row {line}"
@@ -241,7 +266,7 @@ def _numbered(content: Content, layout: Layout) -> Iterator[tuple[int, list[str]
     """Each row below the header that is not blank, with the line it begins on."""
     with content.lines() as lines, ExitStack() as after:
         after.callback(csv.field_size_limit, csv.field_size_limit(sys.maxsize))  # an id may be longer than 128 KiB
-        reader = layout.reader(line.rstrip("\r\n").replace("\r", " ") for line in lines)
+        reader = layout.reader((line.rstrip("\r\n").replace("\r", " ") for line in lines), strict=True)
         line, header = 1, layout.header
         try:
             for record in reader:

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -10,7 +11,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from unveil.data.readers.base import FORMATS, Format, Likeness
+from unveil.data.readers.base import FORMATS, Format, Likeness, are_nearly_all
 from unveil.data.readers.content import Content
 from unveil.data.readers.table import ReadOptions, Table, assign_roles, is_header
 from unveil.errors import UnveilError
@@ -42,16 +43,20 @@ class Words(Format):
 class Pairs(Words):
     """`user item` on each line, in order, no header (SASRec, BERT4Rec)"""
 
-    name, items, problem, expected = "pairs", "2", "not a pair", "a user and an item"
+    name, items, problem = "pairs", "2", "not a pair"
+    row = expected = "a user and an item"
     odd = pl.col("words").list.len() != 2
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Two words on every line, of which the first names no columns and has no delimiters of another format."""
+        """Two words on every line, of which the first names no columns."""
         first, *others = content.head
         unlike = not _DIGIT.search(first) and bool(others) and all(map(_DIGIT.search, others))
-        header = unlike or bool(set(first) & set(',;|"')) or is_header(_words(first), options.columns)
-        two = all(len(_words(line)) == 2 for line in content.head)
-        return Likeness.SHAPE if two and not header else Likeness.NO
+        header = unlike or is_header(_words(first), options.columns)
+        return Likeness.SHAPE if self.rows(content) and not header else Likeness.NO
+
+    def fits(self, line: str) -> bool:
+        """Without the delimiters of other formats."""
+        return len(_words(line)) == 2 and not set(line) & set(',;|"') and "::" not in line
 
 
 @FORMATS.register
@@ -59,27 +64,37 @@ class SequenceLines(Words):
     """one user's whole sequence on each line: user item item …, no header (S3Rec)"""
 
     name, items = "sequences", "2 and on"
-    problem, expected = "a user without items", "a user and at least one item"
+    problem = "a user without items"
+    row = expected = "a user and at least one item"
     odd = pl.col("words").list.len() < 2
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Whole numbers on lines of unequal length; other words, and tables of equal lines, have to be named."""
-        lengths = {len(_words(line)) for line in content.head}
-        numbers = all(re.fullmatch(r"[\d \t]+", line) for line in content.head)
-        return Likeness.SHAPE if numbers and len(lengths) > 1 and min(lengths) > 1 else Likeness.NO
+        """Whole numbers on lines of different lengths, each of another user; anything else has to be named."""
+        words = [_words(line) for line in self.rows(content)]
+        commonest = max(Counter(map(len, words)).values(), default=0)
+        distinct = len({first for first, *_ in words}) == len(words)
+        table = len(words) == 1 or are_nearly_all(commonest, len(words))
+        return Likeness.SHAPE if words and distinct and not table else Likeness.NO
+
+    def fits(self, line: str) -> bool:
+        return re.fullmatch(r"[\d \t]+", line) is not None and len(_words(line)) > 1
 
 
 @FORMATS.register
 class RatingMatrix(Format):
     """a matrix of ratings: a line a user, a column an item, both counted from 0; 0: not rated (Coat)"""
 
-    name = "matrix"
+    name, row = "matrix", "whole numbers, a rating or 0 for every item"
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
         """Many columns of whole numbers, most of them 0: a row of another length is an error of `read`."""
-        rows = [_words(line) for line in content.head]
-        sparse = len(rows) > 1 and len(rows[0]) > 9 and 2 * sum(row.count("0") for row in rows) > sum(map(len, rows))
-        return Likeness.NAMES if sparse and re.fullmatch(r"[\d \t]+", "".join(content.head)) else Likeness.NO
+        rows = [_words(line) for line in self.rows(content)]
+        wide = len(rows) > 1 and sorted(map(len, rows))[len(rows) // 2] > 9
+        sparse = 2 * sum(row.count("0") for row in rows) > sum(map(len, rows))
+        return Likeness.NAMES if wide and sparse else Likeness.NO
+
+    def fits(self, line: str) -> bool:
+        return re.fullmatch(r"[\d \t]+", line) is not None
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         lines = read_words(content, options)
@@ -99,14 +114,7 @@ def read_words(content: Content, options: ReadOptions) -> pl.DataFrame:
         hint = f"Leave --{next(iter(options.columns))}-col out, or name another --format."
         raise UnveilError("this format has no named columns", where=content.path, hint=hint)
     try:
-        lines = pl.read_csv(
-            content.body,
-            has_header=False,
-            separator="\x01",  # no character of text
-            quote_char=None,
-            schema={"line": pl.String},
-            glob=False,
-        )
+        lines = content.as_lines()
     except pl.exceptions.PolarsError as error:
         content.check_encoding()
         raise UnveilError("not lines of ids", where=content.path, found=str(error).splitlines()[0]) from None
@@ -122,11 +130,15 @@ def _words(line: str) -> list[str]:
 class JsonLines(Format):
     """one JSON object a line (also Amazon review files)"""
 
-    name = "jsonl"
+    name, row = "jsonl", "one JSON object a line"
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """The first line opens an object, or a list of objects, which `read` does not read."""
-        return Likeness.CERTAIN if content.head[0].lstrip().startswith("{") or _is_list(content) else Likeness.NO
+        """Nearly all lines open an object, or the first one; or a list of objects, which `read` does not read."""
+        opened = self.fits(content.head[0]) or self.rows(content) or _is_list(content)
+        return Likeness.CERTAIN if opened else Likeness.NO
+
+    def fits(self, line: str) -> bool:
+        return line.lstrip().startswith("{")
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """The columns that are needed, as text; they are the keys of the objects, wherever these first occur."""

@@ -1,7 +1,8 @@
 """What a format gives, columns by role as the file has them, and their values as the typed columns of a log."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -16,6 +17,7 @@ UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001, "iso": None, "
 #: A column whose largest magnitude is below is in the unit; above all of them, in ns.
 _LIMITS = {"s": 1e11, "ms": 1e14, "us": 1e17}
 _LIMIT = 2.0**63
+MOST_STEPS = 1_000_000  # Tables by step have a row for each, whether anything happened there or not
 _TIME = "seconds, ms, µs or ns since 1970, or ISO 8601"
 #: ISO 8601, extended or basic: date, then if present clock, fraction, zone.
 _ISO = (
@@ -25,7 +27,8 @@ _ISO = (
 )
 _TRUTH = {"1": True, "true": True, "t": True, "yes": True, "0": False, "false": False, "f": False, "no": False}
 _HINTS = dict.fromkeys(("user", "item"), "Correct the row, or take it out.") | {
-    "time": "Correct the row, say how to read the column with --time-unit, or name another with --time-col."
+    "step": "Number the steps 0, 1, 2, …; or read them as times: --time-col NAME --time-unit order --step-col none.",
+    "time": "Correct the row, say how to read the column with --time-unit, or name another with --time-col.",
 }
 
 
@@ -127,6 +130,8 @@ def _propensities(table: Table, role: str) -> pl.Series:
 def _counts(table: Table, role: str) -> pl.Series:
     number = _numbers(table, role, expected := "a whole number from 0")
     table.check(role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected)
+    if role == "step":
+        table.check(role, number >= MOST_STEPS, "a step too far on", f"steps numbered from 0, below {MOST_STEPS:,}")
     return number.cast(pl.Int32)
 
 
@@ -310,6 +315,7 @@ def assign_roles(names: Sequence[str], chosen: Mapping[str, str], where: object)
     for role in ROLES:
         if role not in found and role not in unwanted and (alias := _by_alias(free, role, where)) is not None:
             found[role] = alias
+    _check_spelling(names, found, unwanted.union(chosen), where)
     for role in ("user", "item"):
         if role not in found:
             strange = [name for name in names if not is_alias(name)]
@@ -318,6 +324,17 @@ def assign_roles(names: Sequence[str], chosen: Mapping[str, str], where: object)
             hint = f"{near}Name it with --{role}-col, or the file's format with --format."
             raise UnveilError(f"no {role} column among {_listed(names)}", where=where, expected=expected, hint=hint)
     return {role: found[role] for role in ROLES if role in found}
+
+
+def _check_spelling(names: Sequence[str], found: Mapping[str, str], settled: Set[str], where: object) -> None:
+    """A column that is called nearly as one of a role is read as no other, nor left out: it may be a damaged header."""
+    for role in (role for role in ROLES if role not in settled and (role in found or role in OPTIONAL)):
+        taken = (rank for rank, known in enumerate(ALIASES[role]) if plain(found.get(role, "")) in known)
+        known = [name for rank in ALIASES[role][: next(taken, None)] for name in rank if len(name) > 5]
+        for name in (name for name in names if not is_alias(name) and name not in found.values()):
+            if close := get_close_matches(plain(name), known, n=1, cutoff=0.8):
+                hint = f"Correct the header, or say --{role}-col {shlex.quote(name)} or --{role}-col {NONE}."
+                raise UnveilError(f"a column spelt nearly as {close[0]!r}", where=where, found=name, hint=hint)
 
 
 def is_header(names: Sequence[str], chosen: Mapping[str, str]) -> bool:

@@ -4,7 +4,6 @@ Who recommends is a network trained with an estimator, or a rule that learns nex
 Shapes: R rounds of feedback, U users, K places, V items, N events, T steps, K factors.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,10 +15,10 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import safe_open
 from safetensors.numpy import save as as_bytes
 from torch import Tensor, nn
 
+from unveil.checksums import header, read_arrays
 from unveil.data.indexing import Index
 from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
@@ -34,7 +33,7 @@ from unveil.simulation.feedback import figures
 from unveil.simulation.feedback.figures import Lists, Record
 from unveil.simulation.feedback.responses import Offer, Response, chosen
 from unveil.simulation.world import World
-from unveil.training.checkpoint import Checkpoint, sweep_drafts
+from unveil.training.checkpoint import Checkpoint
 from unveil.training.fit import new_model, prepare
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
@@ -247,7 +246,6 @@ class Loop:
 
     def kept(self, learner: Learner, replicate: int, path: Path) -> Iterator[State]:
         """The same; each state is saved in the file, and one that is there already is the first."""
-        sweep_drafts(path)
         reached = load(path, self, learner) if path.exists() else None
         if reached is not None:
             yield reached
@@ -336,18 +334,15 @@ def load(path: Path, loop: Loop, learner: Learner) -> State:
 
 def write_base(folder: Path, base: Sequences, world: World | None) -> None:
     """What all cells start from: the histories before any feedback, and the world in the log's own indices."""
-    about = json.dumps({"n_items": base.n_items, "n_steps": base.n_steps})
     arrays = {name: np.ascontiguousarray(getattr(base, name)) for name in _ARRAYS}
-    write_whole(folder / BASE, as_bytes(arrays, {"about": about}))
+    write_whole(folder / BASE, as_bytes(arrays, header(arrays, {"n_items": base.n_items, "n_steps": base.n_steps})))
     if world is not None and not (folder / WORLD).exists():
         world.save(folder / WORLD)
 
 
 def read_base(folder: Path) -> tuple[Sequences, World | None]:
     """What `write_base` wrote."""
-    with safe_open(folder / BASE, framework="numpy") as file:
-        about = json.loads((file.metadata() or {})["about"])
-        arrays = {name: file.get_tensor(name) for name in _ARRAYS}
+    arrays, about = read_arrays(folder / BASE)
     world = World.load(folder / WORLD) if (folder / WORLD).exists() else None
     return Sequences(clock=None, **arrays, **about), world
 
