@@ -86,14 +86,15 @@ class Baseline(Model):
 
     Config: ClassVar[type[BaselineConfig]]
     config: BaselineConfig
-    bias: Tensor  # added to all scores: 0, where nobody calibrated them
+    bias: Tensor  # added to scores; 0, but for a calibration
+    share: Tensor  # q_V of `baselines.Popularity`
     #: How much the event before counts, to choose from where the config's `decay` is None; else the first.
     decays: ClassVar[tuple[float, ...]] = ()
 
-    @abstractmethod
     def __init__(self, config: Any, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
         self.register_buffer("bias", torch.zeros(n_items))
+        self.register_buffer("share", torch.full((n_items,), 1 / n_items))
 
     @abstractmethod
     def fit(self, train: Sequences) -> Self:
