@@ -84,9 +84,7 @@ class Evaluation:
     @property
     def best_baseline(self) -> tuple[str, bool] | None:
         """Of those that were tested, and whether its difference is significant: p < .05 by Holm over all of them."""
-        tested = {
-            name: (each.difference, each.p) for name, each in self.baselines.items() if each.difference is not None
-        }
+        tested = {name: (each.difference, each.p) for name, each in self.baselines.items() if each.p is not None}
         if not tested:
             return None
         best = min(tested, key=lambda name: tested[name][0])

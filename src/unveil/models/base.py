@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token, pad_token
-from unveil.errors import AtLeastOne, BelowOne, check_ranges
+from unveil.errors import AtLeastOne, BelowOne, UnveilError, check_ranges
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
@@ -154,9 +154,11 @@ BACKBONES: Registry[Model] = Registry("model", package="unveil.models", group="u
 register = BACKBONES.register
 
 
-def backbone(name: str) -> type[Model]:
-    """The network or baseline of that name; an unknown name suggests the nearest."""
-    return BACKBONES[name]
+def backbone(name: str) -> type[Backbone]:
+    """The network of that name; an unknown name suggests the nearest."""
+    if not issubclass(kind := BACKBONES[name], Backbone):
+        raise UnveilError("a baseline is not trained", found=name, hint="Fit it by `unveil train LOG -o RUN --model`.")
+    return kind
 
 
 class Causal(Backbone):
