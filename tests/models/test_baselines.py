@@ -14,12 +14,12 @@ from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import NDCG
-from unveil.models.base import BACKBONES, Baseline, backbone
+from unveil.models.base import BACKBONES, Baseline
 from unveil.models.baselines import EPSILON, ItemToItem, LessPopular, Random, fitted, recency
 from unveil.training.fit import FEW, fitted_scale, learner, new_model, validation_of
 from unveil.training.recipe import Recipe
 
-NAMES = [name for name in BACKBONES if issubclass(backbone(name), Baseline)]
+NAMES = [name for name in BACKBONES if issubclass(BACKBONES[name], Baseline)]
 
 
 def dense(name: str, train: Sequences, **constants: float) -> NDArray[np.float32]:
@@ -256,12 +256,12 @@ def test_a_baseline_shares_no_setting_with_a_network_and_has_no_estimator() -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_constants_out_of_range_are_refused(name: str) -> None:
-    config = backbone(name).Config()
+    config = BACKBONES[name].Config()
     with pytest.raises(UnveilError, match=r"model\.length"):
         replace(config, length=0)
     if hasattr(config, "decay"):
         with pytest.raises(UnveilError, match=r"model\.decay"):
-            backbone(name).Config(decay=0.0)
+            BACKBONES[name].Config(decay=0.0)
 
 
 def test_constant_knows_nothing() -> None:

@@ -10,7 +10,7 @@ from unveil.data.batches import NextItemTask
 from unveil.data.slots import histories
 from unveil.models.base import BACKBONES, Causal, backbone, mask_first
 
-CAUSAL = [name for name in BACKBONES if issubclass(backbone(name), Causal)]
+CAUSAL = [name for name in BACKBONES if issubclass(BACKBONES[name], Causal)]
 
 
 def test_the_last_mask_moves_to_the_beginning() -> None:

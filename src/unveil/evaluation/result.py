@@ -87,9 +87,9 @@ class Evaluation:
         tested = {name: (each.difference, each.p) for name, each in self.baselines.items() if each.p is not None}
         if not tested:
             return None
-        best = min(tested, key=lambda name: tested[name][0])
-        corrected = holm(np.array([p for _, p in tested.values()]))
-        return best, bool(corrected[list(tested).index(best)] < 0.05)
+        difference, p = map(np.array, zip(*tested.values(), strict=True))
+        best = int(difference.argmin())
+        return list(tested)[best], bool(holm(p)[best] < 0.05)
 
     def value(self, protocol: str, metric: str, k: int) -> float:
         found = self.summary.filter(protocol=protocol, metric=metric, k=k)["mean"]

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from unveil.data.interactions import Sequences
 from unveil.data.slots import n_tokens, pad_token
 from unveil.errors import AtLeastOne, NotNegative, Positive, UpToOne
-from unveil.models.base import Baseline, BaselineConfig, backbone, register
+from unveil.models.base import BACKBONES, Baseline, BaselineConfig, register
 from unveil.propensity.known import splitmix
 
 Matrix = Any  # of scipy.sparse, which has no types
@@ -27,7 +27,7 @@ CELLS = 2**22  # numbers held at once, beside the weights
 
 def fitted(name: str, train: Sequences, **constants: Any) -> Baseline:
     """The baseline of that name, with these constants, fitted."""
-    kind = backbone(name)
+    kind = BACKBONES[name]
     model = kind(kind.Config(**constants), train.n_items)
     assert isinstance(model, Baseline)
     return model.fit(train)

@@ -26,7 +26,7 @@ from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, write_arrays
 from unveil.errors import UnveilError
 from unveil.files import write_json, write_whole
-from unveil.models.base import backbone
+from unveil.models.base import BACKBONES
 from unveil.serving.exposure import ExposureTable
 from unveil.serving.recommender import Recommender, model_of
 from unveil.settings import built, plain
@@ -116,7 +116,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
     items, users = (Vocabulary(pl.read_parquet(folder / name)["id"]) for name in (ITEMS, USERS))
-    kind = backbone(manifest["model"]["name"])
+    kind = BACKBONES[manifest["model"]["name"]]
     model = kind(built(kind.Config, manifest["model"]["config"], where=folder / MANIFEST), len(items))
     model.load_state_dict(load_weights(folder / WEIGHTS))
     length, n_steps = int(manifest["length"]), int(manifest["n_steps"])
