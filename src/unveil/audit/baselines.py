@@ -68,7 +68,8 @@ def _scores(name: str, split: Split, rng: np.random.Generator) -> list[Score]:
     for baseline, score_V in popularity(split).items():
         # Scores as places, equal for equal ones: single precision holds them exactly.
         place_V = torch.from_numpy(np.unique(score_V, return_inverse=True)[1])
-        scorer = Popularity(PopularityConfig(), len(score_V)).of(place_V)
+        scorer = Popularity(PopularityConfig(), len(score_V))
+        scorer.bias.copy_(place_V)
         for protocol in drawn.protocols:
             rank_C = evaluator.ranks(scorer, protocol)
             figures |= {(baseline, protocol, f"{metric.name}@{K}"): metric(rank_C, K) for metric in (Recall(), NDCG())}

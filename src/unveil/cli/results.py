@@ -31,8 +31,7 @@ def print_evaluation(evaluation: "Evaluation", estimator: str = "naive") -> None
         typer.echo()
         _print_baselines(evaluation)
     typer.echo("mean over users ± half of its 95% bootstrap interval; ties go against the target")
-    facts = {"verdict": evaluation.verdict, "skipped": evaluation.skipped, "estimator": estimator}
-    for line in Prose(["baselines.md.j2"], facts).paragraphs("verdict"):
+    for line in Prose(["baselines.md.j2"], {"evaluation": evaluation, "estimator": estimator}).paragraphs("verdict"):
         typer.echo(line)
 
 
@@ -41,9 +40,9 @@ def _print_baselines(evaluation: "Evaluation") -> None:
     rows = []
     for name, each in {"this model": None, **evaluation.baselines}.items():
         cells = _cells(evaluation.summary if each is None else each.summary)
-        margin, seconds = (None, None) if each is None else (each.margin, each.seconds)
-        gain = "" if margin is None else f"{margin.difference:+.4f} [{margin.low:+.4f}, {margin.high:+.4f}]"
-        took = "" if seconds is None else f"{seconds:.1f} s"
+        tested = each is not None and each.difference is not None
+        gain = f"{each.difference:+.4f} [{each.low:+.4f}, {each.high:+.4f}]" if each and tested else ""
+        took = f"{each.seconds:.1f} s" if each and each.seconds is not None else ""
         rows.append([name, *(_figure(cells.get((protocol, metric))) for metric in shown), gain, took])
     print_table([f"baselines, {protocol}", *shown, "NDCG@10 of the model above it", "fitted in"], rows)
 

@@ -74,8 +74,8 @@ class Evaluation:
         name, own, found = column(self.protocol, *_HEADLINE), per_user(self.frame), dict[str, Beside]()
         for baseline, other in baselines.items():
             test = paired(own[name].to_numpy(), per_user(other.frame)[name].to_numpy())
-            margin = None if test.n < 2 else Margin(test.difference, test.low, test.high, test.p)
-            found[baseline] = Beside(other.summary, margin, (seconds or {}).get(baseline))
+            tested = (test.difference, test.low, test.high, test.p) if test.n > 1 else ()
+            found[baseline] = Beside(other.summary, (seconds or {}).get(baseline), *tested)
         return replace(self, baselines=found)
 
     @property
@@ -84,14 +84,14 @@ class Evaluation:
         return str(self.summary["protocol"][0])
 
     @property
-    def verdict(self) -> "Verdict | None":
-        """Against the best of the baselines; None: none was tested."""
-        tested = {name: each.margin for name, each in self.baselines.items() if each.margin is not None}
+    def best_baseline(self) -> tuple[str, bool] | None:
+        """Of those that were tested, and whether its difference is significant: p < .05 by Holm over all of them."""
+        tested = {name: (each.difference, each.p) for name, each in self.baselines.items() if each.p is not None}
         if not tested:
             return None
-        best = min(tested, key=lambda name: tested[name].difference)
-        corrected = dict(zip(tested, holm(np.array([margin.p for margin in tested.values()])), strict=True))
-        return Verdict(best, tested[best], bool(corrected[best] < 0.05), len(tested))
+        difference, p = map(np.array, zip(*tested.values(), strict=True))
+        best = int(difference.argmin())
+        return list(tested)[best], bool(holm(p)[best] < 0.05)
 
     def value(self, protocol: str, metric: str, k: int) -> float:
         found = self.summary.filter(protocol=protocol, metric=metric, k=k)["mean"]
@@ -109,7 +109,9 @@ class Evaluation:
         write_whole(folder / CASES, cases.getvalue())
         tables: dict[str, Any] = {"summary": self.summary.to_dicts()}
         if self.baselines:
-            tables["baselines"] = {name: each.as_json() for name, each in self.baselines.items()}
+            tables["baselines"] = {
+                name: {**each._asdict(), "summary": each.summary.to_dicts()} for name, each in self.baselines.items()
+            }
             tables["baselines_skipped"] = dict(self.skipped)
         write_json(folder / METRICS, sealed({**about, **tables}))
 
@@ -121,8 +123,10 @@ class Evaluation:
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
             summary, fingerprint = pl.DataFrame(about["summary"], schema=SUMMARY), str(about["fingerprint"])
             old = {"popularity": {"summary": about["popularity"]}} if "popularity" in about else {}
-            baselines = {name: Beside.read(each) for name, each in about.get("baselines", old).items()}
-            skipped = dict(about.get("baselines_skipped", {}))
+            stored, skipped = about.get("baselines", old), dict(about.get("baselines_skipped", {}))
+            for each in stored.values():
+                each["summary"] = pl.DataFrame(each["summary"], schema=SUMMARY)
+            baselines = {name: Beside(**each) for name, each in stored.items()}
         except (FileNotFoundError, NotADirectoryError) as error:
             expected, hint = f"{METRICS} and {CASES}", "Name a folder that `unveil evaluate` has written to."
             raise UnveilError("no evaluation here", where=folder, expected=expected, hint=hint) from error
@@ -133,40 +137,16 @@ class Evaluation:
         return cls(pl.read_parquet(folder / CASES), summary, fingerprint, baselines, skipped)
 
 
-class Margin(NamedTuple):
-    """By how much an NDCG@10 is above that of a baseline over the same users: paired, with 95% interval and p-value."""
-
-    difference: float
-    low: float
-    high: float
-    p: float
-
-
-class Verdict(NamedTuple):
-    """The best of some baselines; clear: p by Holm's correction over them is below .05."""
-
-    best: str
-    margin: Margin
-    clear: bool
-    baselines: int
-
-
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """A baseline on the cases of an evaluation."""
+class Beside(NamedTuple):
+    """A baseline on the cases of an evaluation, and how far its NDCG@10 is below over the same users: paired, with 95%
+    interval and p-value; None where it was not tested."""
 
     summary: pl.DataFrame
-    margin: Margin | None = None  # None: an earlier version did not test
-    seconds: float | None = None  # to fit it, and to choose its constants
-
-    def as_json(self) -> dict[str, Any]:
-        margin = None if self.margin is None else self.margin._asdict()
-        return {"summary": self.summary.to_dicts(), "margin": margin, "seconds": self.seconds}
-
-    @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Self:
-        margin, summary = content.get("margin"), pl.DataFrame(content["summary"], schema=SUMMARY)
-        return cls(summary, None if margin is None else Margin(**margin), content.get("seconds"))
+    seconds: float | None = None  # to fit it, and to choose its decay
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
 
 
 def parts(name: str) -> tuple[str, str, int]:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token, pad_token
-from unveil.errors import AtLeastOne, BelowOne, check_ranges
+from unveil.errors import AtLeastOne, BelowOne, UnveilError, check_ranges
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
@@ -86,14 +86,15 @@ class Baseline(Model):
 
     Config: ClassVar[type[BaselineConfig]]
     config: BaselineConfig
-    bias: Tensor  # added to all scores: 0, where nobody calibrated them
+    bias: Tensor  # added to scores; 0, but for a calibration
+    share: Tensor  # q_V of `baselines.Popularity`
     #: How much the event before counts, to choose from where the config's `decay` is None; else the first.
     decays: ClassVar[tuple[float, ...]] = ()
 
-    @abstractmethod
     def __init__(self, config: Any, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
         self.register_buffer("bias", torch.zeros(n_items))
+        self.register_buffer("share", torch.full((n_items,), 1 / n_items))
 
     @abstractmethod
     def fit(self, train: Sequences) -> Self:
@@ -153,9 +154,11 @@ BACKBONES: Registry[Model] = Registry("model", package="unveil.models", group="u
 register = BACKBONES.register
 
 
-def backbone(name: str) -> type[Model]:
-    """The network or baseline of that name; an unknown name suggests the nearest."""
-    return BACKBONES[name]
+def backbone(name: str) -> type[Backbone]:
+    """The network of that name; an unknown name suggests the nearest."""
+    if not issubclass(kind := BACKBONES[name], Backbone):
+        raise UnveilError("a baseline is not trained", found=name, hint="Fit it by `unveil train LOG -o RUN --model`.")
+    return kind
 
 
 class Causal(Backbone):

@@ -1,6 +1,6 @@
 """Models that are fitted by counting, in seconds: what a network must beat; and controls for what a metric rewards.
 
-Shapes: B histories, L tokens, V items, K weights that an item keeps, S items that a regression is on, U users.
+Shapes: B histories, L tokens, V items, K weights that an item keeps, R rows, S items that a regression is on.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unveil.data.interactions import Sequences
-from unveil.data.slots import pad_token
+from unveil.data.slots import n_tokens, pad_token
 from unveil.errors import AtLeastOne, NotNegative, Positive, UpToOne
-from unveil.models.base import Baseline, BaselineConfig, backbone, register
+from unveil.models.base import BACKBONES, Baseline, BaselineConfig, register
 from unveil.propensity.known import splitmix
 
 Matrix = Any  # of scipy.sparse, which has no types
@@ -27,10 +27,22 @@ CELLS = 2**22  # numbers held at once, beside the weights
 
 def fitted(name: str, train: Sequences, **constants: Any) -> Baseline:
     """The baseline of that name, with these constants, fitted."""
-    kind = backbone(name)
+    kind = BACKBONES[name]
     model = kind(kind.Config(**constants), train.n_items)
     assert isinstance(model, Baseline)
     return model.fit(train)
+
+
+def recency(token_BL: Tensor, n_items: int, decay: float, *, each_once: bool = True) -> Tensor:
+    """x_BL: decay^age at events, the last of which has age 0, and 0 at other tokens; of an item that occurs more than
+    once the last event alone, unless each counts."""
+    event_BL = token_BL < n_items
+    age_BL = event_BL.flip(1).cumsum(1).flip(1) - 1
+    if each_once:
+        column_BL = torch.arange(token_BL.shape[1], device=token_BL.device).expand_as(token_BL)
+        last_BT = column_BL.new_zeros(len(token_BL), n_tokens(n_items)).scatter_reduce(1, token_BL, column_BL, "amax")
+        event_BL = event_BL & (last_BT.gather(1, token_BL) == column_BL)
+    return torch.where(event_BL, decay**age_BL, 0.0)
 
 
 @dataclass(frozen=True)
@@ -43,76 +55,85 @@ class PopularityConfig(BaselineConfig):
 
 @register
 class Popularity(Baseline):
-    """What most users chose: score_i = log((c_i + 1) / Σ_j (c_j + 1)), c_i = Σ_s c_si / (n_s + 5)^balance.
+    """What most users chose: score_i = log q_i + b_i, q_i = (c_i + 1) / Σ_j (c_j + 1).
 
-    c_si is how often s chose i, n_s all that s chose.
+    c_i = Σ_s c_si / (n_s + 5)^balance, c_si how often s chose i, n_s all that s chose.
     """
 
     name = "popularity"
     Config = PopularityConfig
     config: PopularityConfig
 
-    def __init__(self, config: PopularityConfig, n_items: int, *, seed: int = 0) -> None:
-        super().__init__(config, n_items)
-
     def fit(self, train: Sequences) -> Self:
         weight_N = (train.length_U[train.user_N] + 5.0) ** -self.config.balance
-        return self.of(log_share(torch.from_numpy(np.bincount(train.item_N, weight_N, train.n_items))))
-
-    def of(self, score_V: Tensor) -> Self:
-        """The same scores for everyone."""
-        self.bias.copy_(score_V)
+        self.share.copy_(log_share(torch.from_numpy(np.bincount(train.item_N, weight_N, train.n_items))).exp())
         return self
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        return self.bias.to(token_BL.device).expand(len(token_BL), -1)
+        return (self.share.log() + self.bias).to(token_BL.device).expand(len(token_BL), -1)
 
 
-def recency(token_BL: Tensor, n_items: int, decay: float, *, each_once: bool = True) -> Tensor:
-    """x_BL: decay^age at events, the last of which has age 0; 0 at other tokens and, unless each counts, at events
-    whose item occurs again later."""
-    event_BL = token_BL < n_items
-    age_BL = event_BL.flip(1).cumsum(1).flip(1) - 1
-    if each_once:
-        column_BL = torch.arange(token_BL.shape[1], device=token_BL.device).expand_as(token_BL)
-        last_BV = torch.zeros(len(token_BL), n_items + 2, dtype=torch.int64, device=token_BL.device)
-        last_BV = last_BV.scatter_reduce(1, token_BL, column_BL, "amax")
-        event_BL = event_BL & (last_BV.gather(1, token_BL) == column_BL)
-    return torch.where(event_BL, decay**age_BL, 0.0)
+@dataclass(frozen=True)
+class FrequencyConfig(BaselineConfig):
+    """How much popularity counts."""
+
+    smoothing: Positive = 1.0
+    decay: UpToOne | None = None
+    name: Literal["frequency"] = "frequency"
+
+
+@register
+class Frequency(Baseline):
+    """What the user chose most, where users come back to items: score_i = log(Σ_{events of i} decay^age + μ q_i) + b_i.
+
+    q is the share of `Popularity`, μ the smoothing.
+    """
+
+    name = "frequency"
+    Config = FrequencyConfig
+    config: FrequencyConfig
+    decays = (0.9, 0.7, 0.98, 1.0)
+
+    def fit(self, train: Sequences) -> Self:
+        self.share.copy_(fitted("popularity", train).share)
+        return self
+
+    def scores(self, token_BL: Tensor) -> Tensor:
+        token_BL = token_BL.to(self.device)
+        x_BL = recency(token_BL, self.n_items, self.decay, each_once=False)
+        own_BT = x_BL.new_zeros(len(token_BL), n_tokens(self.n_items)).scatter_add_(1, token_BL, x_BL)
+        return (own_BT[:, : self.n_items] + self.config.smoothing * self.share).log() + self.bias
 
 
 class ItemToItem(Baseline):
-    """score_i = a · Σ_{j in the history, each once} decay^age_j · w_ji + b_i; the last event has age 0, b is 0.
+    """score_i = a (Σ_{j in the history, each once} decay^age_j · w_ji + ε q_i) + b_i; the last event has age 0.
 
-    a, learnt on validation cases, puts scores on the scale of logits; rankings stay. Weights are all V² numbers,
-    or the K largest of each item j and whose they are.
+    ε = 0.001 ranks by popularity where nothing else does. a, learnt on validation cases, puts scores on the scale of
+    logits; rankings stay. Weights are all V² numbers, or the K largest of each item j and whose they are.
     """
 
     weight: Tensor
+    scale: Tensor  # a
     neighbour: Tensor | None
-    scale: Tensor
 
-    def __init__(self, config: BaselineConfig, n_items: int, *, seed: int = 0) -> None:
+    def __init__(self, config: Any, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
-        kept = min(self.kept(), n_items)
+        kept = n_items if n_items <= getattr(config, "exact", 0) else min(config.neighbours, n_items)
         self.register_buffer("weight", torch.zeros(n_items, kept))
         self.register_buffer("scale", torch.ones(()))
         self.register_buffer("neighbour", None if kept == n_items else torch.zeros(n_items, kept, dtype=torch.int32))
 
-    def kept(self) -> int:
-        """K; V or more: all."""
-        raise NotImplementedError
-
     def scores(self, token_BL: Tensor) -> Tensor:
-        token_BL = token_BL.to(self.weight.device)
-        return self.scale * self.sums(token_BL, recency(token_BL, self.n_items, self.decay)) + self.bias
+        token_BL = token_BL.to(self.device)
+        sum_BV = self.sums(token_BL, recency(token_BL, self.n_items, self.decay))
+        return self.scale * (sum_BV + EPSILON * self.share) + self.bias
 
     def sums(self, token_BL: Tensor, x_BL: Tensor) -> Tensor:
         """Σ_l x_bl · w_{token_bl, i}."""
         item_BL = token_BL.clamp_max(self.n_items - 1)  # of other tokens x is 0
         if self.neighbour is None:
             return F.embedding_bag(item_BL, self.weight, per_sample_weights=x_BL, mode="sum")
-        sum_BV = torch.zeros(len(token_BL), self.n_items, device=self.weight.device)
+        sum_BV = x_BL.new_zeros(len(token_BL), self.n_items)
         width = max(1, CELLS // (max(1, len(token_BL)) * self.weight.shape[1]))
         for start in range(0, token_BL.shape[1], width):
             item_Bl, x_Bl = item_BL[:, start : start + width], x_BL[:, start : start + width]
@@ -127,7 +148,7 @@ class ItemToItem(Baseline):
         return torch.zeros(self.n_items, self.n_items).scatter_add_(1, self.neighbour.long(), self.weight)
 
     def keep(self, rows: slice, weight_RV: Matrix) -> None:
-        """Keep the largest cells of these rows of a sparse matrix."""
+        """The largest cells of these rows of a sparse matrix."""
         if self.neighbour is None:
             self.weight[rows] = torch.from_numpy(weight_RV.toarray()).float()
             return
@@ -136,14 +157,17 @@ class ItemToItem(Baseline):
         self.neighbour[rows, : item_RK.shape[1]] = (item_RK % self.n_items).int()
 
 
+EPSILON = 1e-3
+
+
 @dataclass(frozen=True)
 class EASEConfig(BaselineConfig):
-    """All pairs of items are weighed up to `exact` items; beyond, each item by the `neighbours` it most occurs with."""
+    """All pairs of items are weighed up to `exact` items; beyond, the `neighbours` largest weights of each are kept."""
 
     penalty: Positive | None = None  # λ; None: 100 + 3 · the mean interactions of an item
     decay: UpToOne | None = None
     exact: int = 12_000
-    neighbours: AtLeastOne = 50
+    neighbours: AtLeastOne = 200
     name: Literal["ease"] = "ease"
 
 
@@ -161,16 +185,13 @@ class EASE(ItemToItem):
     config: EASEConfig
     decays = (0.8, 0.5, 0.9, 1.0)
 
-    def kept(self) -> int:
-        return self.n_items if self.n_items <= self.config.exact else 4 * self.config.neighbours
-
     def fit(self, train: Sequences) -> Self:
-        penalty = self.config.penalty or 100 + 3 * len(train) / self.n_items
+        self.share.copy_(fitted("popularity", train).share)
+        penalty, x_UV = self.config.penalty or 100 + 3 * len(train) / self.n_items, _chosen(train)
         if self.n_items <= self.config.exact:
-            self.weight.copy_(torch.from_numpy(_ease(_together(train).toarray(), penalty)))
+            self.weight.copy_(torch.from_numpy(_ease((x_UV.T @ x_UV).toarray(), penalty)))
         else:
-            weight = _sparse_ease(_together(train), penalty, self.config.neighbours)
-            for rows, weight_RV in _row_blocks(weight):
+            for rows, weight_RV in _row_blocks(_sparse_ease(x_UV.T @ x_UV, penalty, 50)):
                 self.keep(rows, weight_RV)
         return self
 
@@ -185,55 +206,37 @@ def _ease(g_VV: NDArray[np.float32], penalty: float) -> NDArray[np.float32]:
     return weight_VV
 
 
-def _sparse_ease(g: Matrix, penalty: float, neighbours: int) -> Matrix:
-    """A regression for each item i, solved in batches; a row for each j, as in `ItemToItem`.
+def _sparse_ease(g: Matrix, penalty: float, most: int) -> Matrix:
+    """A regression of each item i on at most so many others, solved in batches; a row for each j, as in `ItemToItem`.
 
-    Of the pairs within S only those count that are among the 4 n most frequent of either: the others are few, and
-    costly to find.
+    Of the pairs within S only those count that are among the 4 · `most` most frequent of either: the others are few,
+    and costly to find.
     """
     n_items, sums_V = g.shape[0], g.diagonal()
-    item_VM, g_VM = _largest(g - sparse.diags(sums_V), 4 * neighbours)
-    other_VS, right_VS = item_VM[:, :neighbours], g_VM[:, :neighbours]
+    item_VM, g_VM = _largest((g - sparse.diags(sums_V)).tocsr(), 4 * most)
+    other_VS, right_VS = item_VM[:, :most], g_VM[:, :most]
     n, weight_VS, place_V1 = other_VS.shape[1], np.zeros_like(right_VS), np.full(n_items + 1, -1)
     size = max(1, CELLS // n**2)
-    for start in range(0, n_items, size):
-        left_BSS = np.zeros((len(other_VS[start : start + size]), n, n), np.float32)
-        for left_SS, other_S in zip(left_BSS, other_VS[start : start + size], strict=True):
+    for part in (slice(start, start + size) for start in range(0, n_items, size)):
+        left_BSS = np.zeros((len(other_VS[part]), n, n), np.float32)
+        for left_SS, other_S in zip(left_BSS, other_VS[part], strict=True):
             there = other_S[other_S < n_items]
             place_V1[there] = np.arange(len(there))
             place_SM = place_V1[item_VM[there]]
             row_N, column_N = np.nonzero(place_SM >= 0)
             left_SS[row_N, place_SM[row_N, column_N]] = g_VM[there][row_N, column_N]
             place_V1[there] = -1
-        diagonal_BS = np.append(sums_V, 0)[other_VS[start : start + size]] + penalty
-        left = torch.from_numpy(np.maximum(left_BSS, left_BSS.swapaxes(1, 2)))
-        left += torch.diag_embed(torch.from_numpy(diagonal_BS.astype(np.float32)))
-        right = torch.from_numpy(right_VS[start : start + size])[..., None]
-        weight_VS[start : start + size] = torch.linalg.solve(left, right)[..., 0].numpy()
+        diagonal_BS = (np.append(sums_V, 0)[other_VS[part]] + penalty).astype(np.float32)
+        left_BSS = np.maximum(left_BSS, left_BSS.swapaxes(1, 2))
+        left_BSS[:, np.arange(n), np.arange(n)] = diagonal_BS
+        weight_VS[part] = np.linalg.solve(left_BSS, right_VS[part][..., None])[..., 0]
     i_N, s_N = np.nonzero(other_VS < n_items)
     return sparse.csr_matrix((weight_VS[i_N, s_N], (other_VS[i_N, s_N], i_N)), shape=g.shape)
 
 
-def _largest(matrix: Matrix, kept: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """item_RK and value_RK: the K largest nonzero cells of each row, in order; V and 0 where there are fewer."""
-    matrix.eliminate_zeros()
-    count_R = np.diff(matrix.indptr)
-    row_N, width = np.repeat(np.arange(len(count_R)), count_R), max(1, min(kept, int(count_R.max(initial=1))))
-    if 20 * matrix.nnz > matrix.shape[0] * matrix.shape[1]:  # then faster
-        value, item = torch.from_numpy(matrix.toarray()).float().topk(width)
-        return item.masked_fill_(value <= 0, matrix.shape[1]).numpy(), value.clamp_min_(0).numpy()
-    order_N = np.lexsort((-matrix.data, row_N))
-    rank_N = np.arange(len(row_N)) - matrix.indptr[row_N]  # rows stay where they are
-    at = row_N[rank_N < width], rank_N[rank_N < width]
-    item_RK = np.full((len(count_R), width), matrix.shape[1])
-    value_RK = np.zeros((len(count_R), width), np.float32)
-    item_RK[at], value_RK[at] = matrix.indices[order_N][rank_N < width], matrix.data[order_N][rank_N < width]
-    return item_RK, value_RK
-
-
 @dataclass(frozen=True)
 class KNNConfig(BaselineConfig):
-    """How many neighbours an item has, how much similarities of rare items are shrunk, how much older events count."""
+    """How many neighbours an item has, and how much similarities of rare items are shrunk."""
 
     neighbours: AtLeastOne = 200
     shrink: NotNegative = 20.0
@@ -250,14 +253,12 @@ class ItemKNN(ItemToItem):
     config: KNNConfig
     decays = (0.5, 0.7, 0.9)
 
-    def kept(self) -> int:
-        return self.config.neighbours
-
     def fit(self, train: Sequences) -> Self:
-        x = _chosen(train)
-        norm_V, columns = np.sqrt(np.asarray(x.sum(axis=0)).ravel()), x.T.tocsr()
-        for rows, x_RU in _row_blocks(columns):
-            g_RV = (x_RU @ x).tocsr()
+        self.share.copy_(fitted("popularity", train).share)
+        x_UV = _chosen(train)
+        norm_V = np.sqrt(np.asarray(x_UV.sum(axis=0)).ravel())
+        for rows, x_RU in _row_blocks(x_UV.T.tocsr()):
+            g_RV = (x_RU @ x_UV).tocsr()
             row_N = np.repeat(np.arange(rows.start, rows.stop), np.diff(g_RV.indptr))
             g_RV.data /= np.maximum(norm_V[row_N] * norm_V[g_RV.indices] + self.config.shrink, 1e-9)
             g_RV.data[row_N == g_RV.indices] = 0
@@ -267,23 +268,22 @@ class ItemKNN(ItemToItem):
 
 @dataclass(frozen=True)
 class MarkovConfig(BaselineConfig):
-    """Transitions within a few events count, the farther the less; so do the last events of a history."""
+    """Transitions to any of the next `window` events count, the farther the less, and `neighbours` are kept."""
 
     window: AtLeastOne = 10
     fade: UpToOne = 0.8
     smoothing: Positive = 50.0
-    neighbours: AtLeastOne = 500  # transitions that an item keeps
+    neighbours: AtLeastOne = 500
     decay: UpToOne | None = None
     name: Literal["markov"] = "markov"
 
 
 @register
 class Markov(ItemToItem):
-    """A Markov chain: score_i = a · log Σ_j x_j p(i | j), x_j ∝ decay^age_j over the history, each item once.
+    """A Markov chain: score_i = a · log Σ_j x_j p(i | j) + b_i, x_j ∝ decay^age_j over the history, each item once.
 
     p(i | j) = (n_ji + μ q_i) / (n_j + μ), with n_ji = Σ_{d ≤ window} fade^(d−1) · (how often i comes d events after j),
-    n_j their sum and q the smoothed popularity (`Popularity`), which an empty history gets. With window 1 and decay → 0
-    it is the first-order chain.
+    n_j their sum, q the share of `Popularity`. With window 1 and decay → 0 it is the first-order chain.
     """
 
     name = "markov"
@@ -291,66 +291,25 @@ class Markov(ItemToItem):
     config: MarkovConfig
     decays = (0.7, 0.5, 0.8, 0.9)
 
-    def __init__(self, config: MarkovConfig, n_items: int, *, seed: int = 0) -> None:
-        super().__init__(config, n_items)
-        self.popularity = Popularity(PopularityConfig(), n_items)
-
-    def kept(self) -> int:
-        return self.config.neighbours
-
     def fit(self, train: Sequences) -> Self:
-        smoothing = self.config.smoothing
-        n = _transitions(train, self.config.window, self.config.fade)
-        divisor_V = np.asarray(n.sum(axis=1)).ravel() + smoothing
-        for rows, n_RV in _row_blocks((sparse.diags(1 / divisor_V) @ n).tocsr()):
-            self.keep(rows, n_RV)
-        self.popularity.fit(train)
+        self.share.copy_(fitted("popularity", train).share)
+        user_N, item_N, shape = train.user_N, train.item_N, (train.n_items, train.n_items)
+        n = sparse.csr_matrix(shape, dtype=np.float32)
+        for distance in range(1, min(self.config.window, len(item_N) - 1) + 1):
+            same_N = user_N[distance:] == user_N[:-distance]
+            weight_N = np.full(int(same_N.sum()), self.config.fade ** (distance - 1), np.float32)
+            n += sparse.csr_matrix((weight_N, (item_N[:-distance][same_N], item_N[distance:][same_N])), shape=shape)
+        divisor_V = np.asarray(n.sum(axis=1)).ravel() + self.config.smoothing
+        for rows, p_RV in _row_blocks((sparse.diags(1 / divisor_V) @ n).tocsr()):
+            self.keep(rows, p_RV)
         return self
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        token_BL = token_BL.to(self.weight.device)
+        token_BL = token_BL.to(self.device)
         x_BL = recency(token_BL, self.n_items, self.decay)
-        share_BL = x_BL / x_BL.sum(1, keepdim=True).clamp_min(torch.finfo(x_BL.dtype).tiny)
-        sum_BV = self.sums(token_BL, share_BL)
-        rest_B1 = 1 - sum_BV.sum(1, keepdim=True)  # also what was not kept
-        return self.scale * (sum_BV + rest_B1.clamp_min(1e-6) * self.popularity.bias.exp()).log() + self.bias
-
-
-@dataclass(frozen=True)
-class FrequencyConfig(BaselineConfig):
-    """How much popularity, and how little older events, count."""
-
-    smoothing: Positive = 1.0
-    decay: UpToOne | None = None
-    name: Literal["frequency"] = "frequency"
-
-
-@register
-class Frequency(Baseline):
-    """What the user chose most, where users come back to items: score_i = log(Σ_{events of i} decay^age + μ q_i).
-
-    q is the smoothed popularity (`Popularity`), which an empty history gets.
-    """
-
-    name = "frequency"
-    Config = FrequencyConfig
-    config: FrequencyConfig
-    decays = (0.9, 0.7, 0.98, 1.0)
-
-    def __init__(self, config: FrequencyConfig, n_items: int, *, seed: int = 0) -> None:
-        super().__init__(config, n_items)
-        self.popularity = Popularity(PopularityConfig(), n_items)
-
-    def fit(self, train: Sequences) -> Self:
-        self.popularity.fit(train)
-        return self
-
-    def scores(self, token_BL: Tensor) -> Tensor:
-        token_BL = token_BL.to(self.bias.device)
-        x_BL = recency(token_BL, self.n_items, self.decay, each_once=False)
-        own_BV = torch.zeros(len(token_BL), self.n_items + 2, device=token_BL.device).scatter_add_(1, token_BL, x_BL)
-        popular_V = self.popularity.bias.exp()
-        return (own_BV[:, : self.n_items] + self.config.smoothing * popular_V).log() + self.bias
+        sum_BV = self.sums(token_BL, x_BL / x_BL.sum(1, keepdim=True).clamp_min(torch.finfo(x_BL.dtype).tiny))
+        rest_B1 = (1 - sum_BV.sum(1, keepdim=True)).clamp_min(1e-6)  # also what was not kept
+        return self.scale * (sum_BV + rest_B1 * self.share).log() + self.bias
 
 
 def _chosen(train: Sequences) -> Matrix:
@@ -361,29 +320,31 @@ def _chosen(train: Sequences) -> Matrix:
     return x_UV
 
 
-def _together(train: Sequences) -> Matrix:
-    """XᵀX: how many users chose both items."""
-    x_UV = _chosen(train)
-    return (x_UV.T @ x_UV).tocsr()
-
-
-def _transitions(train: Sequences, window: int, fade: float) -> Matrix:
-    """n_ji of `Markov`."""
-    user_N, item_N, shape = train.user_N, train.item_N, (train.n_items, train.n_items)
-    total = sparse.csr_matrix(shape, dtype=np.float32)
-    for distance in range(1, min(window, len(item_N) - 1) + 1):
-        same_N = user_N[distance:] == user_N[:-distance]
-        weight_N = np.full(int(same_N.sum()), fade ** (distance - 1), np.float32)
-        total += sparse.csr_matrix((weight_N, (item_N[:-distance][same_N], item_N[distance:][same_N])), shape=shape)
-    return total
-
-
 def _row_blocks(matrix: Matrix) -> Iterator[tuple[slice, Matrix]]:
     """Rows of a sparse matrix, so few at a time that they could be dense."""
     size = max(1, CELLS // max(matrix.shape))
     for start in range(0, matrix.shape[0], size):
         rows = slice(start, min(start + size, matrix.shape[0]))
         yield rows, matrix[rows]
+
+
+def _largest(matrix: Matrix, kept: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """item_RK and value_RK: the K cells of each row farthest from 0, in order; V and 0 where there are fewer."""
+    matrix.eliminate_zeros()
+    (n_rows, n_items), count_R = matrix.shape, np.diff(matrix.indptr)
+    width = max(1, min(kept, int(count_R.max(initial=1))))
+    if 20 * matrix.nnz > n_rows * n_items:  # then this is faster
+        cell_RV = torch.from_numpy(matrix.toarray())
+        item = cell_RV.abs().topk(width).indices
+        value = cell_RV.gather(1, item)
+        return item.masked_fill_(value == 0, n_items).numpy(), value.numpy()
+    row_N = np.repeat(np.arange(n_rows), count_R)
+    order_N = np.lexsort((-np.abs(matrix.data), row_N))
+    rank_N = np.arange(len(row_N)) - matrix.indptr[row_N]  # rows stay where they are
+    item_RK, value_RK = np.full((n_rows, width), n_items), np.zeros((n_rows, width), np.float32)
+    at, order_N = (row_N[rank_N < width], rank_N[rank_N < width]), order_N[rank_N < width]
+    item_RK[at], value_RK[at] = matrix.indices[order_N], matrix.data[order_N]
+    return item_RK, value_RK
 
 
 @dataclass(frozen=True)

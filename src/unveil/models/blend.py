@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
-from unveil.models.base import Model, backbone
+from unveil.models.base import BACKBONES, Model
 from unveil.settings import built, plain
 
 
@@ -40,7 +40,7 @@ class Blend(Model):
 
     def __init__(self, config: BlendConfig, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
-        kinds = [backbone(str(part["name"])) for part in config.parts]
+        kinds = [BACKBONES[str(part["name"])] for part in config.parts]
         chosen = zip(kinds, config.parts, strict=True)
         self.parts = nn.ModuleList(kind(built(kind.Config, part), n_items) for kind, part in chosen)
         self.register_buffer("share_P", torch.ones(len(kinds)))

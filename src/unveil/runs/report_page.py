@@ -168,8 +168,7 @@ def _report_facts(found: Report) -> dict[str, Any]:
             }
             for name, each in first.evaluation.baselines.items()
         },
-        "verdict": first.evaluation.verdict,
-        "skipped": first.evaluation.skipped,
+        "evaluation": first.evaluation,
         "estimator": first.experiment.estimator["name"],
         "novelty": _novelty(found),
         "calibrated": list(dict.fromkeys((order[0], order[-1]))),

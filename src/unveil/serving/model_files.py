@@ -27,7 +27,7 @@ from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, write_arrays
 from unveil.errors import UnveilError
 from unveil.files import write_json, write_whole
-from unveil.models.base import Model, backbone
+from unveil.models.base import BACKBONES, Model
 from unveil.models.blend import Blend
 from unveil.serving.exposure import ExposureTable
 from unveil.serving.recommender import Recommender, model_of
@@ -126,7 +126,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 def _assembled(folder: Path, manifest: dict[str, Any], weights: str) -> Recommender:
     items, users = (Vocabulary(pl.read_parquet(folder / name)["id"]) for name in (ITEMS, USERS))
     name = str(manifest["model"]["name"])
-    kind: type[Model] = Blend if name == Blend.name else backbone(name)
+    kind: type[Model] = Blend if name == Blend.name else BACKBONES[name]
     model = kind(built(kind.Config, manifest["model"]["config"], where=folder / MANIFEST), len(items))
     model.load_state_dict(load_weights(folder / weights))
     length, n_steps = int(manifest["length"]), int(manifest["n_steps"])

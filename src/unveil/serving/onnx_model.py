@@ -21,7 +21,7 @@ from unveil.data.slots import mask_token, n_tokens, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.evaluation.ranking import Scorer, evaluating
 from unveil.models.base import Backbone, Model
-from unveil.models.baselines import ItemToItem
+from unveil.models.baselines import EPSILON, ItemToItem
 from unveil.models.bert4rec import BERT4Rec, Block, TiedHead, UntiedHead
 from unveil.models.causal import GRU4Rec, SASRec
 from unveil.serving.recommender import Recommender, model_of
@@ -213,7 +213,8 @@ def item_to_item(graph: Graph, model: ItemToItem, token_BL: Value) -> Value:
     empty = graph.op("Expand", graph.scalar(0.0), shape)
     x_BT = graph.op("ScatterElements", empty, token_BL, decay_BL, axis=1, reduction="max")
     x_BV = graph.cut(x_BT, 0, model.n_items)
-    return graph.op("Gemm", x_BV, graph.weight("weight", model.scale * model.dense()), graph.weight("bias", model.bias))
+    bias_V = model.scale * EPSILON * model.share + model.bias
+    return graph.op("Gemm", x_BV, graph.weight("weight", model.scale * model.dense()), graph.weight("bias", bias_V))
 
 
 def _gates(graph: Graph, model: GRU4Rec, n: int) -> list[Value]:

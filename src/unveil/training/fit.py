@@ -19,7 +19,7 @@ from unveil.estimators.inverse import weight_diagnostics
 from unveil.evaluation.evaluator import Evaluator, Sharing, ValidationEvaluator
 from unveil.evaluation.protocols import FULL
 from unveil.files import write_whole
-from unveil.models.base import Backbone, Baseline, BaselineConfig, Model, backbone
+from unveil.models.base import BACKBONES, Backbone, Baseline, BaselineConfig, Model, backbone
 from unveil.models.baselines import ItemToItem
 from unveil.propensity import build as propensities
 from unveil.propensity.base import PROPENSITIES, PropensityModel
@@ -120,10 +120,7 @@ def _description(trainer: Trainer, train: Sequences) -> list[str]:
 
 def new_model(recipe: Recipe, n_items: int) -> Backbone:
     """The recipe's network, initialised with its seed."""
-    model = backbone(str(plain(recipe.model)["name"]))(recipe.model, n_items, seed=recipe.training.seed)
-    if not isinstance(model, Backbone):
-        raise UnveilError("a baseline is not trained", found=model.name, hint="Fit it by `unveil train --model`.")
-    return model
+    return backbone(str(plain(recipe.model)["name"]))(recipe.model, n_items, seed=recipe.training.seed)
 
 
 Validation = Callable[[Baseline], float]
@@ -189,7 +186,7 @@ def learner(
     train: Sequences, recipe: Recipe, *, tell: Callable[[str], None] | None = None, **known: Any
 ) -> Trainer | BaselineFit:
     """What trains the recipe's network (`prepare`), or fits its baseline."""
-    kind = backbone(str(plain(recipe.model)["name"]))
+    kind = BACKBONES[str(plain(recipe.model)["name"])]
     if not issubclass(kind, Baseline):
         return prepare(train, recipe, tell=tell, **known)
     model = kind(recipe.model, train.n_items)

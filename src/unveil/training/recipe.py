@@ -12,7 +12,7 @@ from unveil.errors import AtLeastOne, BelowOne, NotNegative, Positive, UnveilErr
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.base import check_options as check_estimator
 from unveil.estimators.inverse import settled
-from unveil.models.base import BACKBONES, BaselineConfig, ModelConfig, backbone
+from unveil.models.base import BACKBONES, BaselineConfig, ModelConfig
 from unveil.models.causal import SASRecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import check_options as check_propensity
@@ -159,7 +159,7 @@ PRESETS = {"auto": AUTO_PRESET, "quick": QUICK, "paper": PAPER, "converged": CON
 if TYPE_CHECKING:
     AnyNetwork = ModelConfig
 else:  # the settings of any registered network, distinguished by their name
-    AnyNetwork = Annotated[reduce(or_, (backbone(name).Config for name in BACKBONES)), Field(discriminator="name")]
+    AnyNetwork = Annotated[reduce(or_, (BACKBONES[name].Config for name in BACKBONES)), Field(discriminator="name")]
 
 #: The propensity of the kind that the estimator needs: the true one where there is a world, else popularity.
 AUTO = "auto"
@@ -226,7 +226,7 @@ def named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _as(config: ModelConfig, name: str) -> ModelConfig:
     """The settings of another kind of model, with the values it shares with this one; baselines share none."""
-    kind = backbone(name).Config
+    kind = BACKBONES[name].Config
     if isinstance(config, kind):
         return config
     if issubclass(kind, BaselineConfig) or isinstance(config, BaselineConfig):
