@@ -49,11 +49,13 @@ def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
     naive = recipe.estimator["name"] == "naive"
     steps = max(1, -(-rows // batch))
     every = max(1, round(STEPS / steps))
+    window = int(np.clip(steps, 100, 1000))
     return [
         Choice("model.length", length, f"{histories}, the longest {quantity(int(length_U.max(initial=0)), 'event')}"),
         Choice("model.dropout", 0.5 if short else 0.3, histories),
         Choice("task.batch_size", batch, f"about {EVENTS:,} events a step"),
         Choice("training.validate_every", every, f"every {quantity(every * steps, 'step')}"),
+        Choice("training.average", round(1 - 1 / window, 4), f"over about {quantity(window, 'step')}"),
         Choice("training.blend", naive, _BLEND if naive else "baselines correct no exposure bias, the estimator may"),
     ]
 

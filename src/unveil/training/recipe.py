@@ -65,7 +65,14 @@ WHEREABOUTS = frozenset({"start", "device", "threads", "checkpoint_minutes", "mi
 
 #: The default. What `training.auto` chooses by the log is here for a log of no particular kind.
 AUTO_PRESET: Mapping[str, Any] = {
-    "auto": ["model.length", "model.dropout", "task.batch_size", "training.validate_every", "training.blend"],
+    "auto": [
+        "model.length",
+        "model.dropout",
+        "task.batch_size",
+        "training.validate_every",
+        "training.average",
+        "training.blend",
+    ],
     "model.width": 64,
     "model.blocks": 2,
     "model.heads": 2,
