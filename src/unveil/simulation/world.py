@@ -20,7 +20,7 @@ from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError, check_range
 from unveil.files import atomic_folder
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid
-from unveil.simulation.choice import choice_model
+from unveil.simulation.choice import CHOICES
 from unveil.simulation.generate import Progress, draw, ratings
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class World:
         check_range(rate is None or 0 < rate <= 1, "impressions", rate, "above 0, at most 1")
         check_range(noise is None or 0 <= noise < np.inf, "ratings_noise", noise, "0 or more")
         for_events, for_times = rng.spawn(2)
-        model = choice_model(choice)
+        model = CHOICES[choice]()
         events = draw(self, for_events, model, relevance_draw=relevance_draw, impressions=rate, progress=progress)
         second_U = for_times.integers(8 * 3600, 23 * 3600, self.n_users)
         return Interactions(
