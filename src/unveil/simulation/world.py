@@ -270,19 +270,12 @@ def _check_exposure(world: "World", log: Interactions, user_U: Indices, item_V: 
     theta_M = world.exposure_of(user_U[log.user[some]], item_V[log.item[some]], log.step[some]).astype(np.float64)
     if np.allclose(theta_M, logged_M, rtol=1e-3, atol=1e-9):
         return
-    ratio = _ratio_of_severities(theta_M, logged_M)
-    if ratio is None:
+    # log θ ∝ p: what the severity is to be multiplied by to give the logged propensities, if anything is.
+    inside_M = (np.minimum(theta_M, logged_M) > 1e-30) & (np.maximum(theta_M, logged_M) < 1 - 1e-6)
+    ratio = float(np.median(np.log(logged_M[inside_M]) / np.log(theta_M[inside_M]))) if inside_M.any() else 0.0
+    if not ratio or not np.allclose(theta_M**ratio, logged_M, rtol=1e-2, atol=1e-9):
         raise _does_not_fit("its propensities are not the exposure of this world")
     raise _does_not_fit(f"it was drawn at severity {world.severity * ratio:.4g}, and the world has {world.severity:g}")
-
-
-def _ratio_of_severities(theta_M: NDArray[np.float64], logged_M: NDArray[np.float64]) -> float | None:
-    """What the severity is to be multiplied by to give the logged propensities, if anything is: log θ ∝ p."""
-    inside_M = (np.minimum(theta_M, logged_M) > 1e-30) & (np.maximum(theta_M, logged_M) < 1 - 1e-6)
-    if not inside_M.any():
-        return None
-    ratio = float(np.median(np.log(logged_M[inside_M]) / np.log(theta_M[inside_M])))
-    return ratio if np.allclose(theta_M**ratio, logged_M, rtol=1e-2, atol=1e-9) else None
 
 
 def _does_not_fit(why: str) -> UnveilError:
