@@ -11,7 +11,7 @@ def estimate(mean: float, low: float | None = None, high: float | None = None) -
 
 
 def test_every_share_has_a_mark_and_what_is_not_there_has_none() -> None:
-    gaps = {
+    gaps: dict[tuple[str, str], dict[str, Estimate | None]] = {
         ("itps", "severity p"): {"1": estimate(0.5, 0.4, 0.6), "2": estimate(-9.0)},
         ("itps", "choice"): {"by chance": None, "the best": estimate(2.0, 1.5, 2.5)},
         ("corrected", "severity p"): {"1": estimate(0.0, -0.1, 0.1), "2": estimate(1.0, 0.9, 1.1)},

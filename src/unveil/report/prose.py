@@ -183,10 +183,13 @@ class Prose:
         shown: list[Block] = []
 
         def show(what: str | Block, caption: str = "", *, beside: bool = False, **words: str) -> str:
-            part = parts[what] if isinstance(what, str) else what
-            blocks = _shown(part, {kind: _plain(text) for kind, text in {"caption": caption, **words}.items()})
+            blocks = _shown(
+                parts[what] if isinstance(what, str) else what,
+                {kind: _plain(text) for kind, text in {"caption": caption, **words}.items()},
+            )
             if beside:
-                shown[-1] = _side_by_side(shown[-1], *blocks)
+                every = (each.figures if isinstance(each, Figures) else [each] for each in (shown[-1], *blocks))
+                shown[-1] = Figures([each for part in every for each in part if isinstance(each, Figure)])
                 return ""
             first = len(shown)
             shown.extend(blocks)
@@ -245,11 +248,6 @@ def _shown(part: Block | Sequence[Block], words: Mapping[str, str]) -> list[Bloc
         given: dict[str, Any] = {kind: text for kind, text in words.items() if text}
         return [replace(part, **given)]
     return [each for one in part for each in _shown(one, words)] if isinstance(part, Sequence) else [part]
-
-
-def _side_by_side(first: Block, *others: Block) -> Figures:
-    every = [each for block in (first, *others) for each in (block.figures if isinstance(block, Figures) else [block])]
-    return Figures([each for each in every if isinstance(each, Figure)])
 
 
 def _table(part: str) -> Table:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _TREE = tomllib.loads(files("unveil.report").joinpath("theme.toml").read_text(encoding="utf-8"))
-LIGHT, DARK = ({name: both[place] for name, both in _TREE["colours"].items()} for place in (0, 1))
+LIGHT, DARK = ({name: str(both[place]) for name, both in _TREE["colours"].items()} for place in (0, 1))
 _PRINTED = LIGHT | _TREE["printed"]
 #: The drawing settings that every plot shares.
 STYLE: dict[Any, Any] = {name: LIGHT.get(value, value) for name, value in _TREE["matplotlib"].items()}

@@ -3,10 +3,10 @@
 Shapes: N events, U users, V items, T steps, B slots or events of one block.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,9 +20,7 @@ from unveil.propensity.factors import Floats, Values
 from unveil.propensity.weights import diagnose
 from unveil.simulation.world import World
 
-Slots = tuple[NDArray[np.int32], NDArray[np.int32]]
-
-_BLOCK = 512  # slots
+_BLOCK = 512  # slots or events
 
 
 @dataclass(frozen=True)
@@ -56,12 +54,7 @@ class WorldDescription:
 
 def describe(world: World) -> WorldDescription:
     """Look at the favourites of all users, and at relevance and exposure over evenly spread slots."""
-    user_S, step_S = world.slots()
-    looked_at = _spread(len(user_S), 20_000)
-    blocks = [(user_S[rows], step_S[rows]) for rows in np.array_split(looked_at, -(-len(looked_at) // _BLOCK))]
-    (relevance, _), (exposure, total_V) = (
-        _spread_of(world, each, blocks) for each in (world.relevance, world.exposure)
-    )
+    relevance, exposure = table_means(world, world.relevance), table_means(world, world.exposure)
     favourite_V = favourites(world)
     own = [(user, np.arange(world.start_U[user], world.n_steps)) for user in _spread(world.n_users, 100)]
     distinct = [len(np.unique(world.ideal_target(np.full(len(step_B), user), step_B))) for user, step_B in own]
@@ -69,15 +62,15 @@ def describe(world: World) -> WorldDescription:
         users=world.n_users,
         items=world.n_items,
         steps=world.n_steps,
-        slots=len(user_S),
+        slots=len(world.slots()[0]),
         severity=world.severity,
         favourites=int((favourite_V > 0).sum()),
         commonest_favourite=float(favourite_V.max() / world.n_users),
         favourites_of_a_user=float(np.mean(distinct)),
-        relevance=relevance,
-        exposure=exposure,
-        exposure_gini=gini(total_V),
-        exposed_per_slot=float(total_V.sum() / len(looked_at)),
+        relevance=relevance.spread,
+        exposure=exposure.spread,
+        exposure_gini=gini(exposure.total_V),
+        exposed_per_slot=float(exposure.total_V.sum() / exposure.step_2T[1].sum()),
     )
 
 
@@ -94,31 +87,47 @@ def _spread(many: int, few: int) -> NDArray[np.int64]:
     return np.linspace(0, many - 1, min(few, many)).astype(np.int64)
 
 
-def _spread_of(
-    world: World, table: Callable[..., Floats], blocks: Sequence[Slots]
-) -> tuple[Spread, NDArray[np.float64]]:
-    """Of a table of probabilities over blocks of slots; and its sums over the slots, for each item."""
-    total_V = np.zeros(world.n_items)
-    by_user, by_step = np.zeros((2, world.n_users)), np.zeros((2, world.n_steps))  # sums, and how many they are of
-    for user_B, step_B in blocks:
+Slots = tuple[NDArray[Any], NDArray[Any]]
+
+
+class TableMeans(NamedTuple):
+    """Sums of a table of probabilities over slots, by item; of its means by user and by step, and their numbers."""
+
+    total_V: Values
+    user_2U: Values
+    step_2T: Values
+
+    @property
+    def by_step(self) -> Values:
+        """The means at the steps that were looked at."""
+        total_T, count_T = self.step_2T[:, self.step_2T[1] > 0]
+        return np.asarray(total_T / count_T)
+
+    @property
+    def spread(self) -> Spread:
+        slots, (total_U, count_U) = self.step_2T[1].sum(), self.user_2U[:, self.user_2U[1] > 0]
+        mean, over_items = self.total_V.sum() / (slots * len(self.total_V)), (self.total_V / slots).std()
+        return Spread(float(mean), float(over_items), float((total_U / count_U).std()), float(self.by_step.std()))
+
+
+def table_means(world: World, table: Callable[..., Floats], slots: Slots | None = None) -> TableMeans:
+    """Of these slots; by default of up to 20,000 evenly spread ones."""
+    user_S, step_S = slots or world.slots()
+    found = TableMeans(np.zeros(world.n_items), np.zeros((2, world.n_users)), np.zeros((2, world.n_steps)))
+    looked_at = _spread(len(user_S), 20_000 if slots is None else len(user_S))
+    for rows_B in np.array_split(looked_at, -(-len(looked_at) // _BLOCK)):
+        user_B, step_B = user_S[rows_B], step_S[rows_B]
         value_BV = table(user_B, step_B)
-        total_V += value_BV.sum(0, dtype=np.float64)
+        found.total_V[:] += value_BV.sum(0, dtype=np.float64)
         mean_B = value_BV.mean(1, dtype=np.float64)
-        for index_B, (total, count) in ((user_B, by_user), (step_B, by_step)):
+        for index_B, (total, count) in ((user_B, found.user_2U), (step_B, found.step_2T)):
             total += np.bincount(index_B, weights=mean_B, minlength=len(total))
             count += np.bincount(index_B, minlength=len(count))
-    slots = by_user[1].sum()
-    mean, over_items = float(total_V.sum() / (slots * len(total_V))), float((total_V / slots).std())
-    return Spread(mean, over_items, _deviation(*by_user), _deviation(*by_step)), total_V
-
-
-def _deviation(total: NDArray[np.float64], count: NDArray[np.float64]) -> float:
-    return float((total[count > 0] / count[count > 0]).std())
+    return found
 
 
 SEVERITIES = (1.0, 2.0, 3.0, 4.0)
 _SEASONAL_ITEMS = 5
-_EVENTS = 1024  # events of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +147,7 @@ class WorldLog:
     def draw(cls, world: World, seed: int) -> "WorldLog":
         log = world.log(np.random.default_rng(seed))
         assert log.step is not None
-        blocks = [slice(start, start + _EVENTS) for start in range(0, len(log), _EVENTS)]
+        blocks = [slice(start, start + _BLOCK) for start in range(0, len(log), _BLOCK)]
         best_N = np.concatenate([world.ideal_target(log.user[part], log.step[part]) for part in blocks])
         gamma_best_N, gamma_N = (world.relevance_of(log.user, item_N, log.step) for item_N in (best_N, log.item))
         return cls(
@@ -165,14 +174,10 @@ class WorldLog:
     @cached_property
     def item_means(self) -> tuple[Values, Values]:
         """Mean γ and mean θ of each item, over the user and the step of every event."""
-        world, log = self.world, self.log
-        assert log.step is not None
-        gamma_V, theta_V = np.zeros(world.n_items), np.zeros(world.n_items)
-        for start in range(0, len(log), _EVENTS):
-            user_B, step_B = log.user[start : start + _EVENTS], log.step[start : start + _EVENTS]
-            gamma_V += world.relevance(user_B, step_B).sum(0, dtype=np.float64)
-            theta_V += world.exposure(user_B, step_B).sum(0, dtype=np.float64)
-        return gamma_V / len(log), theta_V / len(log)
+        assert self.log.step is not None
+        tables, slots = (self.world.relevance, self.world.exposure), (self.log.user, self.log.step)
+        gamma_V, theta_V = (table_means(self.world, table, slots).total_V / len(self.log) for table in tables)
+        return gamma_V, theta_V
 
     @cached_property
     def seasons(self) -> dict[str, Values]:

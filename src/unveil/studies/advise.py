@@ -149,7 +149,8 @@ class Advise(Study):
 
     def recipe(self, arm: str, seed: int, rate: float | None = None) -> Recipe:
         """How an arm is trained; `rate`: the share of impressions that its log records, by default the real log's."""
-        changes = {"training.device": "cpu", "training.threads": 1}  # the same figures, however many processes
+        # The same figures, however many processes there are.
+        changes: dict[str, Any] = {"training.device": "cpu", "training.threads": 1}
         changes |= arms.settings(arm, self.changes, seed, arms.TRUE_THETA)
         if (given := changes.get("propensity.name")) and "rate" in PROPENSITIES.options(given):
             changes["propensity.rate"] = self.impressions if rate is None else rate

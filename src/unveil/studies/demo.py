@@ -33,12 +33,14 @@ _TOP_ITEMS = 15
 
 def log_facts(own: WorldLog) -> dict[str, Any]:
     """The figures that the captions name."""
-    gamma_V, theta_V = own.item_means
+    names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
+    top = np.argsort(-np.maximum(own.chosen_V, own.relevant_V), kind="stable")[:_TOP_ITEMS]
+    top = top[np.argsort(-own.chosen_V[top], kind="stable")].tolist()
     return {
         "own": own,
         "log": own.figures,
         "description": rows(own.figures),
-        "top_items": _top_items(own),
+        "top_items": [(names[v], own.chosen_V[v], own.relevant_V[v], theta_V[v], gamma_V[v]) for v in top],
         "rank_correlation": rank_correlation(own.chosen_V, own.relevant_V),
         "median_theta": {"chosen": float(np.median(own.theta_N)), "relevant": float(np.median(own.relevant_theta_N))},
         "correlation": float(np.corrcoef(np.log(theta_V), gamma_V)[0, 1]),
@@ -64,14 +66,6 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
         "items": plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth"),
         "seasons": curves(steps_T, own.seasons, colours, "mean exposure θ", "seasons", "time step"),
     }
-
-
-def _top_items(own: WorldLog) -> list[tuple[str, int, int, float, float]]:
-    """Items that are chosen or most relevant most often: both counts, mean θ and mean γ."""
-    names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
-    top = np.argsort(-np.maximum(own.chosen_V, own.relevant_V), kind="stable")[:_TOP_ITEMS]
-    top = top[np.argsort(-own.chosen_V[top], kind="stable")]
-    return [(names[v], int(own.chosen_V[v]), int(own.relevant_V[v]), theta_V[v], gamma_V[v]) for v in top.tolist()]
 
 
 #: What conclusions are drawn from: the rank of the most relevant item among all items.

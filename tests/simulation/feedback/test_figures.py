@@ -22,7 +22,6 @@ from unveil.simulation.feedback import figures as module
 from unveil.simulation.feedback.figures import (
     FirstLog,
     Lists,
-    counts,
     effective_number,
     individual,
     of_chosen,
@@ -120,7 +119,6 @@ def test_the_effective_number_of_items() -> None:
     assert effective_number(np.array([5, 5, 0, 5, 5])) == pytest.approx(4)
     assert effective_number(np.array([9, 0])) == pytest.approx(1)
     assert effective_number(np.array([99, 1])) < 1.1
-    assert counts(sequences_of([[0, 1], [1]], 3)).tolist() == [1, 2, 0]
 
 
 class Ascending:

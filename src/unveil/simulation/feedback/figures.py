@@ -98,17 +98,12 @@ class FirstLog:
         chosen_VU = sparse.csr_matrix(pairs, shape=(base.n_items, base.n_users))
         chosen_VU.data[:] = 1.0
         length_V = np.sqrt(np.maximum(np.diff(chosen_VU.indptr), 1))
-        return cls(counts(base), sparse.diags(1 / length_V) @ chosen_VU)
-
-
-def counts(sequences: Sequences) -> NDArray[np.int64]:
-    """How often each item was chosen."""
-    return np.bincount(sequences.item_N, minlength=sequences.n_items)
+        return cls(base.count_V, sparse.diags(1 / length_V) @ chosen_VU)
 
 
 def of_lists(lists: Lists, sequences: Sequences, first: FirstLog) -> Record:
     """What all lists together, and each alone, are like."""
-    top_UK, count_V = lists.top_UK, counts(sequences)
+    top_UK, count_V = lists.top_UK, sequences.count_V
     times_V = np.bincount(top_UK[lists.filled_UK], minlength=sequences.n_items)
     return {
         "efd": _by_user(EFD(), top_UK, count_V),

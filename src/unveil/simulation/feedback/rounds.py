@@ -280,7 +280,7 @@ class Loop:
     def _respond(self, replicate: int, last: State) -> tuple[Index, Record]:
         """What users chose in all rounds with one more, and the figures of that; at the step after the last."""
         before = grown(self.base, last.chosen_RU)
-        offer = Offer(last.lists, figures.counts(before), self._relevance(last.lists.top_UK, before.n_steps))
+        offer = Offer(last.lists, before.count_V, self._relevance(last.lists.top_UK, before.n_steps))
         chosen_U = chosen(offer, self.response, self.uniforms(replicate, last.round + 1))
         found = figures.of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
         return np.concatenate([last.chosen_RU, chosen_U[None]]), found
