@@ -86,6 +86,13 @@ def evaluate_labelled(
     return evaluate(*scored, ks=ks).beside({"popularity": popularity})
 
 
+#: Files that say on which rows something was learnt, and what to do instead of a test on the same.
+_LEARNT = (
+    (CALIBRATED, "rows", "calibrated", "`unveil calibrate --dry-run` measures on users that it did not learn from"),
+    (run_folder.ABOUT, "validation", "validated", "test on other users than those of --validation"),
+)
+
+
 def labelled_run(
     run: Recommender | str | Path, test: Log, *, candidates: Ids | None = None, seen: Seen = "error"
 ) -> Scored:
@@ -95,10 +102,11 @@ def labelled_run(
     found = read_test(test, *known, candidates=candidates, seen=seen)
     if found.skipped:
         warn(f"{named_source(test)}: {found}", UnveilWarning, 3)
-    learnt = Path() if isinstance(run, Recommender) else Path(run) / CALIBRATED
-    if learnt.is_file() and run_folder.read_json(learnt).get("rows") == replace(found, candidate_C=None).fingerprint:
-        hint = "`unveil calibrate --dry-run` measures on users that it did not learn from"
-        warn(f"{run} was calibrated on these rows, and looks better on them than it is: {hint}", UnveilWarning, 3)
+    rows = replace(found, candidate_C=None).fingerprint
+    for name, key, how, hint in _LEARNT if not isinstance(run, Recommender) else []:
+        path = Path(run) / name
+        if path.is_file() and run_folder.read_json(path).get(key) == rows:
+            warn(f"{run} was {how} on these rows, and looks better on them than it is: {hint}", UnveilWarning, 3)
     return recommender.model, recommender.sequences, found, recommender.length
 
 

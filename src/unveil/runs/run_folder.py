@@ -172,11 +172,13 @@ def begin(folder: Path, run: Prepared, workers: int) -> dict[str, Any]:
     check_same(folder, experiment, run.fingerprint, run.origin)
     if is_finished(folder):
         return read_json(folder / ABOUT)
+    labels = run.validation.test if isinstance(run.validation, LabelledValidation) else None
     about = {
         "versions": versions(),
         "workers": workers,
         "log": {"fingerprint": run.fingerprint, **asdict(describe(run.log))},
         "world": run.origin,
+        "validation": None if labels is None else replace(labels, candidate_C=None).fingerprint,
         "split": split.rule,
         "cases": {name: len(getattr(split, name)) for name in ("train", "valid", "test")},
         "audit": audited(split, experiment.model.length),

@@ -20,7 +20,7 @@ from unveil.evaluation.protocols import no_cells, seen_cells
 from unveil.models.base import Model
 from unveil.models.blend import Blend, fitted_shares
 from unveil.training.fit import BaselineFit, learner, prepare, validation_of
-from unveil.training.recipe import Recipe
+from unveil.training.recipe import Recipe, TrainerConfig
 from unveil.training.trainer import Fitted, Trainer
 
 #: What a baseline may cost beside a network; with more it is passed over. Pairs of items in histories, and events.
@@ -110,25 +110,32 @@ def choose(
     **cases: Any,
 ) -> Chosen:
     """The trained model, or, where the recipe asks for it, a blend with baselines, which are fitted if only to show."""
-    blends = recipe.training.blend
+    blends, by_log = recipe.training.blend and isinstance(learnt, Trainer), isinstance(validation, ValidationEvaluator)
+    if not by_log:  # whose metric may be one of labels alone
+        recipe = recipe.changed({"training.monitor": TrainerConfig.monitor})
     baselines = Baselines.of(split, recipe, **cases) if beside or blends else Baselines()
-    if blends and isinstance(learnt, Trainer) and isinstance(validation, ValidationEvaluator):
-        return blended(learnt, baselines, validation)
+    if blends and isinstance(learnt, Trainer):
+        interactions = validation if by_log else validation_of(split, recipe, **cases)
+        return blended(learnt, baselines, interactions, validation)
     return Chosen(learnt.model, learnt, baselines)
 
 
-def blended(learner: Trainer, baselines: Baselines, validation: ValidationEvaluator) -> Chosen:
-    """The blend of a network and baselines, unless one of them has the better validation metric alone."""
+def blended(
+    learner: Trainer, baselines: Baselines, interactions: ValidationEvaluator, validation: Callable[[Any], Any]
+) -> Chosen:
+    """The blend of a network and baselines, by validation interactions; or one of them, where `validation`, the same
+    interactions or a labelled test, has the better metric for it alone."""
     parts = [learner.model, *(fit.model for fit in baselines.fits.values())]
-    blend = Blend.of(parts, fitted_shares(*scores_of(parts, validation)))
+    blend = Blend.of(parts, fitted_shares(*scores_of(parts, interactions)))
     values = {model.name: metric(model, validation) for model in (blend, *parts)}
     return Chosen(max((blend, *parts), key=lambda model: values[model.name]), learner, baselines, values)
 
 
-def metric(model: Model, validation: ValidationEvaluator) -> float:
+def metric(model: Model, validation: Callable[[Any], Any]) -> float:
     """The validation's metric, of histories as long as the model reads."""
-    evaluator = replace(validation.evaluator, length=model.config.length)
-    return replace(validation, evaluator=evaluator)(model)
+    if isinstance(validation, ValidationEvaluator):
+        validation = replace(validation, evaluator=replace(validation.evaluator, length=model.config.length))
+    return float(validation(model))
 
 
 def scores_of(parts: Sequence[Model], validation: ValidationEvaluator) -> tuple[Tensor, Tensor, Tensor]:
