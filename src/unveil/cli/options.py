@@ -179,7 +179,13 @@ class TrainingOptions:
     preset: Annotated[
         str | None, option("auto (default: settings that suit the log), quick (to try things), converged or paper.")
     ] = None
-    minutes: Annotated[float | None, option("Stop training after this time, with the best weights so far.")] = None
+    blend: Annotated[
+        bool | None, option("Network and baselines score together, by validation (auto does).", "--blend/--no-blend")
+    ] = None
+    minutes: Annotated[float | None, option("Time to train, the last fit included; then the best so far counts.")] = None
+    refit: Annotated[
+        bool | None, option("After the evaluation, fit on all events what is served (auto does).", "--refit/--no-refit")
+    ] = None
     start: Annotated[
         Path | None, option("Run whose settings and weights to go on from, with a newer log.", "--from", metavar="RUN")
     ] = None
@@ -204,6 +210,7 @@ class TrainingOptions:
         changes = {f"data.{name}": value for name, value in log.settings().items()}
         changes |= {"model.name": self.model, "estimator.name": self.estimator, "data.world": self.world}
         changes |= {"training.seed": self.seed, "training.device": self.device, "training.minutes": self.minutes}
+        changes |= {"training.blend": self.blend, "training.refit": self.refit}
         candidates = self.validation_candidates
         changes |= {"evaluation.candidates": candidates and str(candidates), "evaluation.labelled": self.validation}
         changes = {name: value for name, value in changes.items() if value is not None}

@@ -254,7 +254,8 @@ def as_bytes(model: Model, length: int) -> bytes:
     """The model in ONNX's own format. The same weights give the same bytes."""
     if model.name not in _WRITERS:
         known = ", ".join(sorted(_WRITERS))
-        raise UnveilError("this model has no ONNX form", found=model.name, expected=f"one of {known}")
+        hint = "For a network alone, train with --no-blend." if model.name == "blend" else None
+        raise UnveilError("this model has no ONNX form", found=model.name, expected=f"one of {known}", hint=hint)
     if isinstance(model, ItemToItem) and 4 * model.n_items**2 > LARGEST:
         expected = f"at most {int((LARGEST / 4) ** 0.5):,}"
         raise UnveilError("the catalogue is too large for an ONNX file", found=model.n_items, expected=expected)

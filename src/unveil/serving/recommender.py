@@ -315,8 +315,8 @@ class Recommender:
 def network_of(recommender: Recommender) -> Backbone:
     """Its network; other scorers have no vectors."""
     if not isinstance(recommender.model, Backbone):
-        found, hint = model_of(recommender).name, "`unveil recommend -o FILE` writes its lists for all users."
-        raise UnveilError("a baseline has no vectors of users and items", found=found, hint=hint)
+        hint = "`unveil recommend -o FILE` writes its lists for all users; for a network alone, train with --no-blend."
+        raise UnveilError("only networks have vectors of users and items", found=model_of(recommender).name, hint=hint)
     return recommender.model
 
 
