@@ -103,8 +103,10 @@ def with_baselines(
     config, own = experiment.evaluation, plain(experiment.model)["name"]
     refused, found, seconds = too_costly(split.train), dict[str, Evaluation](), dict[str, float]()
     names = ["ease", "item-knn", "markov", "popularity", *["frequency"] * (not config.exclude_seen)]
-    for name in (name for name in names if name not in refused and name != own):
-        recipe, start = experiment.recipe.changed({"estimator": {"name": "naive"}, "model.name": name}), perf_counter()
+    names = [name for name in names if name not in refused and name != own]
+    tell(f"baselines  {', '.join(names)}: fitted on the same events, for comparison")
+    for name in names:
+        recipe, start = Recipe().changed({"model.name": name}), perf_counter()
         fit = learner(split.train, recipe)
         assert isinstance(fit, BaselineFit)
         fit.fit(validation_of(split, recipe, exclude_seen=config.exclude_seen, seed=config.seed))
