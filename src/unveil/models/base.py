@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token, pad_token
-from unveil.errors import AtLeastOne, BelowOne, UnveilError, check_ranges
+from unveil.errors import AtLeastOne, BelowOne, UnveilError, UpToOne, check_ranges
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
@@ -42,9 +42,10 @@ class NetworkConfig(ModelConfig):
 
 @dataclass(frozen=True)
 class BaselineConfig(ModelConfig):
-    """Constants of a baseline. A `decay` of None is chosen on the validation cases."""
+    """Constants of a baseline. Popularity has no use for a `decay`."""
 
     length: AtLeastOne = 1000
+    decay: UpToOne | None = None  # what the event before counts, if the last counts 1; None: chosen on validation cases
 
 
 class Output(NamedTuple):
@@ -102,8 +103,7 @@ class Baseline(Model):
 
     @property
     def decay(self) -> float:
-        decay: float | None = getattr(self.config, "decay", None)
-        return decay or next(iter(self.decays), 1.0)
+        return self.config.decay or next(iter(self.decays), 1.0)
 
     def n_parameters(self) -> int:
         """The numbers that it holds."""

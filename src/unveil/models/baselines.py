@@ -78,7 +78,6 @@ class FrequencyConfig(BaselineConfig):
     """How much popularity counts."""
 
     smoothing: Positive = 1.0
-    decay: UpToOne | None = None
     name: Literal["frequency"] = "frequency"
 
 
@@ -165,7 +164,6 @@ class EASEConfig(BaselineConfig):
     """All pairs of items are weighed up to `exact` items; beyond, the `neighbours` largest weights of each are kept."""
 
     penalty: Positive | None = None  # λ; None: 100 + 3 · the mean interactions of an item
-    decay: UpToOne | None = None
     exact: int = 12_000
     neighbours: AtLeastOne = 200
     name: Literal["ease"] = "ease"
@@ -240,7 +238,6 @@ class KNNConfig(BaselineConfig):
 
     neighbours: AtLeastOne = 200
     shrink: NotNegative = 20.0
-    decay: UpToOne | None = None
     name: Literal["item-knn"] = "item-knn"
 
 
@@ -274,7 +271,6 @@ class MarkovConfig(BaselineConfig):
     fade: UpToOne = 0.8
     smoothing: Positive = 50.0
     neighbours: AtLeastOne = 500
-    decay: UpToOne | None = None
     name: Literal["markov"] = "markov"
 
 

@@ -125,20 +125,19 @@ def new_model(recipe: Recipe, n_items: int) -> Backbone:
 
 Validation = Callable[[Baseline], float]
 FEW = 2000  # validation cases
-SCORES = 2**22  # held at once, to fit their scale
+SCORES = 2**20  # held at once, to fit their scale
 
 
 @dataclass
 class BaselineFit:
-    """Fits a baseline in the place of a `Trainer`, with constants chosen on the validation cases."""
+    """Fits a baseline in the place of a `Trainer`, with a decay chosen on the validation cases."""
 
     model: Baseline
     train: Sequences
+    best: Best | None = None
     propensity: None = None
     weights: None = None
     by_proxy: bool = False
-
-    best: Best | None = None
 
     def __str__(self) -> str:
         decay = f", each event counts {self.model.decay:g} of the next" if self.model.decays else ""
@@ -148,10 +147,9 @@ class BaselineFit:
     def fit(self, validate: Validation | None = None, *, keep: Keep | None = None, **_: Any) -> Fitted:
         """The decay changes no count: each choice costs one validation, and no fit."""
         model, found = self.model.fit(self.train), dict[Any, float]()
-        is_open = getattr(model.config, "decay", 1.0) is None
-        for config in [replace(model.config, decay=each) for each in model.decays] if is_open else [model.config]:  # type: ignore[call-arg]
-            model.config = config
-            found[config] = 0.0 if validate is None else validate(model)
+        for decay in model.decays if model.config.decay is None and model.decays else [model.config.decay]:
+            model.config = replace(model.config, decay=decay)
+            found[model.config] = 0.0 if validate is None else validate(model)
         model.config = max(found, key=lambda config: found[config])
         if isinstance(model, ItemToItem) and isinstance(validate, ValidationEvaluator):
             model.scale.copy_(fitted_scale(model, validate.evaluator))
@@ -220,7 +218,7 @@ def validation_of(
         split = replace(split, valid=split.valid.some(np.sort(drawn_C)))
     how: dict[str, Any] = {"monitor": recipe.training.monitor, "exclude_seen": exclude_seen, "seed": seed}
     validation = ValidationEvaluator.of(split, length=recipe.model.length, protocol=protocol, **how)
-    device = str(pick_device(recipe.training.device))
+    device = "cpu" if isinstance(recipe.model, BaselineConfig) else str(pick_device(recipe.training.device))
     return replace(validation, evaluator=replace(validation.evaluator, device=device, sharing=sharing))
 
 
