@@ -1,26 +1,7 @@
 """Prose of a report: Jinja templates with named blocks, filled by figures.
 
-What a sentence may say is decided by `{% if %}` on figures, and the text is edited as text. A template `NAME.md.j2`
-has blocks: `Prose.paragraphs("findings")` gives one of them as plain text, `Prose.sections("page", parts)` as parts of
-a page, where
-
-    ## A section                      a section of the page
-    A paragraph, over                 a paragraph: lines are joined
-    several lines.
-
-    > A remark.                       a remark that stands apart; `> Warning: …` asks for attention
-        a command                     four spaces: code
-    {{ show("means", "The caption") }}      a table or figure, or the name of one, with its caption; of a figure
-                                  also `title` and `alt`, of a table `foot`, what its marks mean; with `beside=true` a
-                                  figure stands beside the one before it
-    Table: A caption              a table; a column `---:` holds numbers, and tables of three columns can be sorted. A
-    | name | value: of what |     title may say `what: of what`. What users named may hold bars: `| cell` keeps them
-    |---|---:|                    in their cell.
-    | Gini | {{ gini | number }} |
-    What its marks mean.          a line below a table is its foot
-
-`Prose.page(parts)` is a whole page of the blocks `title`, `lede`, `keys` (paragraphs `**93%** of what`) and `page`.
-A line of tags alone leaves nothing behind. Unknown names are errors. Filters: see `FILTERS`.
+What a sentence may say is decided by `{% if %}` on figures, and the text is edited as text. `templates/README.md` says
+how a template is written.
 """
 
 import re
