@@ -63,10 +63,12 @@ def test_sasrec_unless_told_otherwise_with_popularity_beside_its_figures(
     assert "220 events to train on, of which the network reads 215: the last 8 of each user" in quick.out
     assert not {"auto", "refit"} & {line.partition(" ")[0] for line in quick.out.splitlines()}
     metrics = json.loads((tmp_path / "r" / "metrics.json").read_text())
-    places = [[(row["protocol"], row["metric"], row["k"]) for row in metrics[of]] for of in ("summary", "popularity")]
+    popular = metrics["baselines"]["popularity"]["summary"]
+    places = [[(row["protocol"], row["metric"], row["k"]) for row in of] for of in (metrics["summary"], popular)]
     assert places[0] == places[1]
-    shown = next(row["mean"] for row in metrics["popularity"] if (row["metric"], row["k"]) == ("NDCG", 10))
-    assert re.search(rf"popularity NDCG@10 +{shown:.4f} ±", done.out)
+    shown = next(row["mean"] for row in popular if (row["protocol"], row["metric"], row["k"]) == ("full", "NDCG", 10))
+    assert re.search(rf"popularity +{shown:.4f} ±", done.out)
+    assert re.search(r"(ease|markov|item-knn|popularity|blend|sasrec)", done.out.partition("blend ")[2])
     for more in (["--preset", "paper"], ["--model", "bert4rec"], ["--set", "model.name=bert4rec"]):
         named = unveil("train", finished.log, "-o", tmp_path / more[1], *more, *QUICK)
         assert "model      bert4rec" in named.out

@@ -16,7 +16,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import NDCG
 from unveil.models.base import BACKBONES, Baseline
 from unveil.models.baselines import EPSILON, ItemToItem, LessPopular, Random, fitted, recency
-from unveil.training.fit import FEW, fitted_scale, learner, new_model, validation_of
+from unveil.training.fit import FEW, BaselineFit, fitted_scale, learner, new_model, validation_of
 from unveil.training.recipe import Recipe
 
 NAMES = [name for name in BACKBONES if issubclass(BACKBONES[name], Baseline)]
@@ -199,7 +199,7 @@ def walks(users: int = 300, items: int = 12) -> Sequences:
     """Users who go on to the next item, most of the time."""
     rng = np.random.default_rng(6)
     steps = [np.where(rng.random(8) < 0.8, 1, rng.integers(0, items, 8)) for _ in range(users)]
-    return histories_of(*((rng.integers(0, items) + each.cumsum()) % items for each in steps), n_items=items)
+    return histories_of(*(((rng.integers(0, items) + each.cumsum()) % items).tolist() for each in steps), n_items=items)
 
 
 def test_the_decay_is_the_best_on_the_validation_cases_alone() -> None:
@@ -208,6 +208,7 @@ def test_the_decay_is_the_best_on_the_validation_cases_alone() -> None:
     validation, fit = validation_of(split, recipe), learner(split.train, recipe)
     best = fit.fit(validation).best
     figures = {}
+    assert isinstance(fit, BaselineFit)
     for decay in fit.model.decays:
         other = fitted("markov", split.train, decay=decay)
         ranks = Evaluator.of(split.valid, split.whole, split.train, length=1000, uniform=0, popular=0).ranks(other)
@@ -261,7 +262,7 @@ def test_constants_out_of_range_are_refused(name: str) -> None:
         replace(config, length=0)
     if hasattr(config, "decay"):
         with pytest.raises(UnveilError, match=r"model\.decay"):
-            BACKBONES[name].Config(decay=0.0)
+            replace(config, decay=0.0)  # type: ignore[call-arg]
 
 
 def test_constant_knows_nothing() -> None:

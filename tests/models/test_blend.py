@@ -29,10 +29,9 @@ def test_scores_are_weighted_sums_and_each_part_reads_what_it_can() -> None:
     parts = parts_of(train)
     blend = Blend.of(parts, np.array([0.5, 2.0, 0.25]))
     assert blend.config.length == max(part.config.length for part in parts)
-    token_BL = tokens_of([[0, 1, 2, 3, 4, 2, 1], [3]], 5, 8)
-    expected = sum(
-        w * part.scores(token_BL[:, -part.config.length :]) for w, part in zip((0.5, 2, 0.25), parts, strict=True)
-    )
+    token_BL = tokens_of([np.array([0, 1, 2, 3, 4, 2, 1]), np.array([3])], 5, 8)
+    found = [part.scores(token_BL[:, -part.config.length :]) for part in parts]
+    expected = 0.5 * found[0] + 2 * found[1] + 0.25 * found[2]
     assert torch.allclose(blend.scores(token_BL), expected)
 
 

@@ -182,7 +182,9 @@ class TrainingOptions:
     blend: Annotated[
         bool | None, option("Network and baselines score together, by validation (auto does).", "--blend/--no-blend")
     ] = None
-    minutes: Annotated[float | None, option("Time to train, the last fit included; then the best so far counts.")] = None
+    minutes: Annotated[float | None, option("Time to train, the last fit included; then the best so far counts.")] = (
+        None
+    )
     refit: Annotated[
         bool | None, option("After the evaluation, fit on all events what is served (auto does).", "--refit/--no-refit")
     ] = None

@@ -109,9 +109,7 @@ class Evaluation:
         write_whole(folder / CASES, cases.getvalue())
         tables: dict[str, Any] = {"summary": self.summary.to_dicts()}
         if self.baselines:
-            tables["baselines"] = {
-                name: {**each._asdict(), "summary": each.summary.to_dicts()} for name, each in self.baselines.items()
-            }
+            tables["baselines"] = {name: each.as_json() for name, each in self.baselines.items()}
             tables["baselines_skipped"] = dict(self.skipped)
         write_json(folder / METRICS, sealed({**about, **tables}))
 
@@ -142,11 +140,14 @@ class Beside(NamedTuple):
     interval and p-value; None where it was not tested."""
 
     summary: pl.DataFrame
-    seconds: float | None = None  # to fit it, and to choose its decay
+    seconds: float | None = None  # to fit it, and to choose its decay; not kept: runs alike are files alike
     difference: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self._replace(seconds=None)._asdict(), "summary": self.summary.to_dicts()}
 
 
 def parts(name: str) -> tuple[str, str, int]:

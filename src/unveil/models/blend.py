@@ -13,21 +13,16 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
-from unveil.models.base import BACKBONES, Model
+from unveil.models.base import BACKBONES, Model, ModelConfig
 from unveil.settings import built, plain
 
 
 @dataclass(frozen=True)
-class BlendConfig:
-    """The settings of each part, with its name."""
+class BlendConfig(ModelConfig):
+    """The settings of each part, with its name; the length is the most that any part reads."""
 
-    parts: tuple[dict[str, Any], ...]
+    parts: tuple[dict[str, Any], ...] = ()
     name: Literal["blend"] = "blend"
-
-    @property
-    def length(self) -> int:
-        """The most that any part reads."""
-        return max(int(part["length"]) for part in self.parts)
 
 
 class Blend(Model):
@@ -50,7 +45,8 @@ class Blend(Model):
     def of(cls, parts: Sequence[Model], share_P: NDArray[np.float64]) -> Self:
         """Of fitted parts; those that count for less than a hundredth of the largest are left out."""
         kept = [n for n, share in enumerate(share_P) if share > 0.01 * share_P.max()]
-        blend = cls(BlendConfig(tuple(plain(parts[n].config) for n in kept)), parts[0].n_items)
+        settings = tuple(plain(parts[n].config) for n in kept)
+        blend = cls(BlendConfig(max(parts[n].config.length for n in kept), settings), parts[0].n_items)
         blend.parts = nn.ModuleList(parts[n] for n in kept)
         blend.share_P.copy_(torch.from_numpy(share_P[kept]))
         return blend
@@ -60,8 +56,10 @@ class Blend(Model):
         return [part for part in self.parts if isinstance(part, Model)]
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        found = (part.scores(token_BL[:, -part.config.length :]) for part in self.models)
-        return sum((share * scores_BV for share, scores_BV in zip(self.share_P, found, strict=True)), self.bias)
+        total_BV = torch.zeros(len(token_BL), self.n_items, device=self.device) + self.get_buffer("bias")
+        for share, part in zip(self.share_P, self.models, strict=True):
+            total_BV += share * part.scores(token_BL[:, -part.config.length :])
+        return total_BV
 
 
 def fitted_shares(score_PCV: Tensor, barred_CV: Tensor, target_C: Tensor) -> NDArray[np.float64]:

@@ -103,8 +103,9 @@ def labelled_run(
     if found.skipped:
         warn(f"{named_source(test)}: {found}", UnveilWarning, 3)
     rows = replace(found, candidate_C=None).fingerprint
-    for name, key, how, hint in _LEARNT if not isinstance(run, Recommender) else []:
-        path = Path(run) / name
+    folder = None if isinstance(run, Recommender) else Path(run)
+    for name, key, how, hint in _LEARNT if folder is not None else []:
+        path = (folder or Path()) / name
         if path.is_file() and run_folder.read_json(path).get(key) == rows:
             warn(f"{run} was {how} on these rows, and looks better on them than it is: {hint}", UnveilWarning, 3)
     return recommender.model, recommender.sequences, found, recommender.length

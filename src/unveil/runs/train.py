@@ -117,7 +117,9 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
 
 def with_baselines(evaluation: Evaluation, chosen: Chosen, evaluator: Evaluator) -> Evaluation:
     """An evaluation with those of baselines beside, and of a network that is a part of a blend, on the same cases."""
-    models = {name: fit.model for name, fit in chosen.baselines.fits.items() if fit.model is not chosen.model}
+    models: dict[str, Model] = {
+        name: fit.model for name, fit in chosen.baselines.fits.items() if fit.model is not chosen.model
+    }
     if chosen.learner.model is not chosen.model:
         models = {chosen.learner.model.name: chosen.learner.model, **models}
     found = {name: evaluated(evaluator, model) for name, model in models.items()}

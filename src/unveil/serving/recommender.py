@@ -128,7 +128,7 @@ class Recommender:
         recipe = Recipe.preset(preset, network_in(changes)).changed(changes)
         split = leave_one_out(Sequences.of(log))
         recipe, _ = suited(recipe, split.train)
-        known = {"log": log, "world": None if world is None else world.aligned_with(log)}
+        known: dict[str, Any] = {"log": log, "world": None if world is None else world.aligned_with(log)}
         trainer, validation = learner(split.train, recipe, **known), validation_of(split, recipe)
         for warning in trainer.warnings() if isinstance(trainer, Trainer) else []:
             warn(warning, UnveilWarning, stacklevel=2)

@@ -12,6 +12,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.readers import convert_first
 from unveil.errors import UnveilError, unknown
 from unveil.runs.run_folder import Run
+from unveil.settings import plain
 from unveil.studies import shipped
 from unveil.studies.results import Estimate, Measure, Results, means
 
@@ -184,11 +185,14 @@ def published_line(run: Run) -> str | None:
     """What others published for the data and network of a run, and its own; None where nothing can be compared."""
     made, settings = run.recommender, run.experiment
     data = recognised(len(made.users), len(made.items), len(made.sequences))
-    network = getattr(made.model, "name", "")
+    network = str(plain(settings.model)["name"])
+    beside = run.evaluation.baselines  # those of a network that is part of a blend, too
     found = [each for each in shipped("paper")["others"] if (each["data"], each["network"]) == (data, network)]
     if not found or settings.data.split != "leave-one-out" or not settings.evaluation.exclude_seen:
         return None
-    own = " / ".join(f"{run.evaluation.value('full', metric, 10):.4f}" for metric in ("Recall", "NDCG"))
+    summary = beside[network].summary if network in beside else run.evaluation.summary
+    figures = [summary.filter(protocol="full", metric=metric, k=10)["mean"][0] for metric in ("Recall", "NDCG")]
+    own = " / ".join(f"{figure:.4f}" for figure in figures)
     theirs = "; ".join(f"{each['recall']:.4f} / {each['ndcg']:.4f} ({each['source']})" for each in found)
     return (
         f"published  {network} on {data}, full ranking, leave-one-out, Recall@10 / NDCG@10: {theirs}; this run, "

@@ -19,6 +19,7 @@ from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.protocols import no_cells, seen_cells
 from unveil.models.base import Model
 from unveil.models.blend import Blend, fitted_shares
+from unveil.settings import plain
 from unveil.training.fit import BaselineFit, learner, prepare, validation_of
 from unveil.training.recipe import Recipe, TrainerConfig
 from unveil.training.trainer import Fitted, Trainer
@@ -43,7 +44,7 @@ class Baselines:
         is looked at where these are recommended again."""
         skipped, fits, seconds = too_costly(split.train), dict[str, BaselineFit](), dict[str, float]()
         for name in ("ease", "item-knn", "markov", "popularity", *["frequency"] * (not exclude_seen)):
-            if name in skipped or name == recipe.model.name:
+            if name in skipped or name == plain(recipe.model)["name"]:
                 continue
             start, own = (
                 perf_counter(),
@@ -110,13 +111,13 @@ def choose(
     **cases: Any,
 ) -> Chosen:
     """The trained model, or, where the recipe asks for it, a blend with baselines, which are fitted if only to show."""
-    blends, by_log = recipe.training.blend and isinstance(learnt, Trainer), isinstance(validation, ValidationEvaluator)
-    if not by_log:  # whose metric may be one of labels alone
+    blends = recipe.training.blend and isinstance(learnt, Trainer)
+    if not isinstance(validation, ValidationEvaluator):  # labels, whose metric may be one of labels alone
         recipe = recipe.changed({"training.monitor": TrainerConfig.monitor})
     baselines = Baselines.of(split, recipe, **cases) if beside or blends else Baselines()
     if blends and isinstance(learnt, Trainer):
-        interactions = validation if by_log else validation_of(split, recipe, **cases)
-        return blended(learnt, baselines, interactions, validation)
+        own = validation if isinstance(validation, ValidationEvaluator) else validation_of(split, recipe, **cases)
+        return blended(learnt, baselines, own, validation)
     return Chosen(learnt.model, learnt, baselines)
 
 
