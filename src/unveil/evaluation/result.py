@@ -67,13 +67,13 @@ class Evaluation:
         rows += [(*parts(name), value, None, None, len(users)) for name, value in catalogue.items()]
         return cls(frame, pl.DataFrame(rows, schema=SUMMARY, orient="row"), fingerprint)
 
-    def beside(self, baselines: Mapping[str, "Evaluation"], seconds: Mapping[str, float] | None = None) -> Self:
+    def beside(self, baselines: Mapping[str, "Evaluation"]) -> Self:
         """With the results of baselines on the same cases, and the paired test of each over users."""
         name, own, found = column(self.protocol, *_HEADLINE), per_user(self.frame), dict[str, Beside]()
         for baseline, other in baselines.items():
             test = paired(own[name].to_numpy(), per_user(other.frame)[name].to_numpy())
             tested = (test.difference, test.low, test.high, test.p) if test.n > 1 else ()
-            found[baseline] = Beside(other.summary, (seconds or {}).get(baseline), *tested)
+            found[baseline] = Beside(other.summary, *tested)
         return replace(self, baselines=found)
 
     @property
@@ -139,7 +139,6 @@ class Beside(NamedTuple):
     interval and p-value; None where it was not tested."""
 
     summary: pl.DataFrame
-    seconds: float | None = None  # to fit it, and to choose its decay
     difference: float | None = None
     low: float | None = None
     high: float | None = None

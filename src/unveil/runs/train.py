@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -101,19 +100,18 @@ def with_baselines(
 ) -> Evaluation:
     """An evaluation with those of baselines beside, fitted on the same training part, and on the same test cases."""
     config, own = experiment.evaluation, plain(experiment.model)["name"]
-    refused, found, seconds = too_costly(split.train), dict[str, Evaluation](), dict[str, float]()
+    refused, found = too_costly(split.train), dict[str, Evaluation]()
     names = ["ease", "item-knn", "markov", "popularity", *["frequency"] * (not config.exclude_seen)]
     names = [name for name in names if name not in refused and name != own]
-    tell(f"baselines  {', '.join(names)}: fitted on the same events, for comparison")
     for name in names:
-        recipe, start = Recipe().changed({"model.name": name}), perf_counter()
+        recipe = Recipe().changed({"model.name": name})
         fit = learner(split.train, recipe)
         assert isinstance(fit, BaselineFit)
         fit.fit(validation_of(split, recipe, exclude_seen=config.exclude_seen, seed=config.seed))
-        seconds[name] = perf_counter() - start
+        tell(f"baseline   {name}: {fit}")
         alone = replace(evaluator, length=fit.model.config.length, sharing=None)
         found[name] = alone.evaluate(fit.model)
-    return replace(evaluation.beside(found, seconds), skipped=refused)
+    return replace(evaluation.beside(found), skipped=refused)
 
 
 def too_costly(train: Sequences) -> dict[str, str]:
