@@ -45,7 +45,7 @@ def test_a_file_and_frames_give_the_same(finished: Finished, labels: Path) -> No
     for test in (likes(), Columns(likes().to_dict(as_series=False))):
         found = unveil.evaluate_labelled(recommender, test)
         assert found.summary.equals(by_file.summary)
-        assert found.baselines.keys() == {"popularity"}
+        assert list(found.baselines) == ["popularity"]
     assert by_file.value("labelled", "AUC", 0) == pytest.approx(float(by_file.frame["labelled:AUC"].to_numpy().mean()))
 
 

@@ -42,10 +42,8 @@ def _print_baselines(evaluation: "Evaluation") -> None:
         cells = _cells(evaluation.summary if each is None else each.summary)
         tested = each is not None and each.difference is not None
         gain = f"{each.difference:+.4f} [{each.low:+.4f}, {each.high:+.4f}]" if each and tested else ""
-        took = f"{each.seconds:.1f} s" if each and each.seconds is not None else ""
-        ndcg, recall = (_figure(cells.get((protocol, metric))) for metric in shown)
-        rows.append([name, ndcg, recall.partition(" ")[0], gain, took])
-    print_table([f"{protocol} ranking", *shown, "the model is above by", "fitted in"], rows)
+        rows.append([name, *(_figure(cells.get((protocol, metric))) for metric in shown), gain])
+    print_table([f"{protocol} ranking", *shown, "model − baseline"], rows)
 
 
 def _cells(summary: "pl.DataFrame") -> dict[tuple[str, str], dict[str, Any]]:

@@ -69,13 +69,13 @@ class Evaluation:
         rows += [(*parts(name), value, None, None, len(users)) for name, value in catalogue.items()]
         return cls(frame, pl.DataFrame(rows, schema=SUMMARY, orient="row"), fingerprint)
 
-    def beside(self, baselines: Mapping[str, "Evaluation"], seconds: Mapping[str, float] | None = None) -> Self:
+    def beside(self, baselines: Mapping[str, "Evaluation"]) -> Self:
         """With the results of baselines on the same cases, and the paired test of each over users."""
         name, own, found = column(self.protocol, *_HEADLINE), per_user(self.frame), dict[str, Beside]()
         for baseline, other in baselines.items():
             test = paired(own[name].to_numpy(), per_user(other.frame)[name].to_numpy())
             tested = (test.difference, test.low, test.high, test.p) if test.n > 1 else ()
-            found[baseline] = Beside(other.summary, (seconds or {}).get(baseline), *tested)
+            found[baseline] = Beside(other.summary, *tested)
         return replace(self, baselines=found)
 
     @property
@@ -109,7 +109,9 @@ class Evaluation:
         write_whole(folder / CASES, cases.getvalue())
         tables: dict[str, Any] = {"summary": self.summary.to_dicts()}
         if self.baselines:
-            tables["baselines"] = {name: each.as_json() for name, each in self.baselines.items()}
+            tables["baselines"] = {
+                name: {**each._asdict(), "summary": each.summary.to_dicts()} for name, each in self.baselines.items()
+            }
             tables["baselines_skipped"] = dict(self.skipped)
         write_json(folder / METRICS, sealed({**about, **tables}))
 
@@ -140,14 +142,10 @@ class Beside(NamedTuple):
     interval and p-value; None where it was not tested."""
 
     summary: pl.DataFrame
-    seconds: float | None = None  # to fit it, and to choose its decay; not kept: runs alike are files alike
     difference: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {**self._replace(seconds=None)._asdict(), "summary": self.summary.to_dicts()}
 
 
 def parts(name: str) -> tuple[str, str, int]:

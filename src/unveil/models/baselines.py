@@ -128,7 +128,9 @@ class ItemToItem(Baseline):
         return self.scale * (sum_BV + EPSILON * self.share) + self.bias
 
     def sums(self, token_BL: Tensor, x_BL: Tensor) -> Tensor:
-        """Σ_l x_bl · w_{token_bl, i}."""
+        """Σ_l x_bl · w_{token_bl, i}, without columns of events that count less than a millionth."""
+        first = int((x_BL.amax(0) > 1e-6).int().argmax()) if len(x_BL) else 0
+        token_BL, x_BL = token_BL[:, first:], x_BL[:, first:]
         item_BL = token_BL.clamp_max(self.n_items - 1)  # of other tokens x is 0
         if self.neighbour is None:
             return F.embedding_bag(item_BL, self.weight, per_sample_weights=x_BL, mode="sum")

@@ -75,7 +75,8 @@ def run(
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
         if isinstance(trainer, BaselineFit):
             tell(f"fitted     {trainer}")
-        chosen = choose(trainer, split, found.experiment, found.validation, beside=baselines, **found.cases)
+        cases = {**found.cases, "tell": tell}
+        chosen = choose(trainer, split, found.experiment, found.validation, beside=baselines, **cases)
         if chosen.values:
             tell(f"blend      {chosen}")
         evaluation = evaluated(found.evaluator, chosen.model)
@@ -123,7 +124,7 @@ def with_baselines(evaluation: Evaluation, chosen: Chosen, evaluator: Evaluator)
     if chosen.learner.model is not chosen.model:
         models = {chosen.learner.model.name: chosen.learner.model, **models}
     found = {name: evaluated(evaluator, model) for name, model in models.items()}
-    return replace(evaluation.beside(found, chosen.baselines.seconds), skipped=chosen.baselines.skipped)
+    return replace(evaluation.beside(found), skipped=chosen.baselines.skipped)
 
 
 def evaluated(evaluator: Evaluator, model: Model, **how: Any) -> Evaluation:

@@ -5,7 +5,6 @@ Shapes: B cases of a batch, C cases, P parts, V items.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -32,29 +31,34 @@ ROWS = 256
 
 @dataclass(frozen=True)
 class Baselines:
-    """Baselines fitted on a training part, the seconds that each took, and why others were passed over."""
+    """Baselines fitted on a training part, and why others were passed over."""
 
     fits: Mapping[str, BaselineFit] = field(default_factory=dict)
-    seconds: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, split: Split, recipe: Recipe, *, exclude_seen: bool = True, seed: int = 0) -> "Baselines":
+    def of(
+        cls,
+        split: Split,
+        recipe: Recipe,
+        *,
+        exclude_seen: bool = True,
+        seed: int = 0,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> "Baselines":
         """All but the recipe's own model, with constants chosen by the validation cases. That users come back to items
         is looked at where these are recommended again."""
-        skipped, fits, seconds = too_costly(split.train), dict[str, BaselineFit](), dict[str, float]()
+        skipped, fits = too_costly(split.train), dict[str, BaselineFit]()
         for name in ("ease", "item-knn", "markov", "popularity", *["frequency"] * (not exclude_seen)):
             if name in skipped or name == plain(recipe.model)["name"]:
                 continue
-            start, own = (
-                perf_counter(),
-                Recipe().changed({"model.name": name, "training.monitor": recipe.training.monitor}),
-            )
+            own = Recipe().changed({"model.name": name, "training.monitor": recipe.training.monitor})
             fit = learner(split.train, own)
             assert isinstance(fit, BaselineFit)
             fit.fit(validation_of(split, own, exclude_seen=exclude_seen, seed=seed))
-            fits[name], seconds[name] = fit, perf_counter() - start
-        return cls(fits, seconds, skipped)
+            tell(f"baseline   {name}: {fit}")
+            fits[name] = fit
+        return cls(fits, skipped)
 
 
 def too_costly(train: Sequences) -> dict[str, str]:
