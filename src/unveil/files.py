@@ -1,12 +1,16 @@
-"""Writing without half-written files: everything goes to a temporary neighbour first and is renamed when whole."""
+"""Writing without half-written files: everything goes to a temporary neighbour first, to the disk, and is renamed when
+whole. Whenever a process is killed or the power fails, a name leads to the old content or to the new one."""
 
+import ctypes
 import errno
 import json
 import os
 import platform
 import re
 import shutil
+import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -36,9 +40,19 @@ def atomic_file(path: Path) -> Iterator[Path]:
     with _temporary(path) as draft:
         draft.touch(exist_ok=False)
         yield draft
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
+        sync(draft)
         draft.replace(path)
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Onto the disk: a file, or a folder with all that is in it."""
+    with suppress(PermissionError):  # some systems open no folders
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
@@ -59,36 +73,64 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     with _temporary(path) as draft:
         draft.mkdir()
         yield draft
-        if not path.exists():
+        for each in (draft, *draft.rglob("*")):
+            sync(each)
+        if path.exists() and not _exchanged(draft, path):
+            old = draft.with_suffix(".old")  # whoever is killed now leaves it to the next writer to bring it back
+            path.replace(old)
+            try:
+                draft.replace(path)
+            except OSError:
+                old.replace(path)
+                raise
+            _remove(old)
+        elif draft.exists() and not path.exists():
             draft.replace(path)
-            return
-        old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
-        path.replace(old)
-        try:
-            draft.replace(path)
-        except OSError:
-            old.replace(path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+        sync(path.parent)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Give each of two folders the name of the other, in one step, where the system can."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+        here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        return sys.platform == "linux" and renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+    except (OSError, AttributeError, TypeError):
+        return False
+
+
+#: A hidden name beside the one that is written: .NAME.MACHINE-PROCESS-RANDOM.part, or .old while folders change places.
+_DRAFT = re.compile(r"\.(?P<name>.+)\.(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,9})-\w+\.(?P<kind>part|old)")
+_WEEK = 7 * 86_400  # seconds after which nobody on another machine is at work on a draft any more
 
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """A hidden name beside `path`, .NAME.MACHINE-PROCESS-RANDOM.part, from which the next writer can tell what a killed
-    process left behind, which is removed, from what a living one works on."""
+    """A name for a draft of `path`; what killed processes left of other ones is removed."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        begin = f".{path.name}.{machine()}-"
-        left = re.compile(rf"{re.escape(begin)}(\d{{1,9}})-\w+\.part")
         with suppress(OSError):
-            for found in filter(None, map(left.fullmatch, os.listdir(path.parent))):
-                if is_gone(int(found[1])):
+            for found in filter(None, map(_DRAFT.fullmatch, os.listdir(path.parent))):
+                if found["name"] == path.name and _is_left(path.parent / found[0], found):
+                    if found["kind"] == "old" and not path.exists():
+                        (path.parent / found[0]).replace(path)
                     _remove(path.parent / found[0])
-        draft = path.with_name(f"{begin}{os.getpid()}-{token_hex(4)}.part")
+        draft = path.with_name(f".{path.name}.{machine()}-{os.getpid()}-{token_hex(4)}.part")
         try:
             yield draft
         finally:
             _remove(draft)
+
+
+def _is_left(draft: Path, name: re.Match[str]) -> bool:
+    if name["machine"] == machine():
+        return is_gone(int(name["process"]))
+    return time.time() - draft.stat().st_mtime > _WEEK
+
+
+def is_empty(folder: Path) -> bool:
+    """Whether nothing is in it but drafts, which killed processes left."""
+    return all(_DRAFT.fullmatch(name) for name in os.listdir(folder))
 
 
 def machine() -> str:
@@ -113,7 +155,7 @@ def is_gone(process: int) -> bool:
 
 
 def _remove(draft: Path) -> None:
-    if draft.is_dir():
+    if draft.is_dir() and not draft.is_symlink():
         shutil.rmtree(draft, ignore_errors=True)
     else:
         draft.unlink(missing_ok=True)
@@ -131,7 +173,7 @@ def check_free(
         if each.exists() and each.resolve().is_relative_to(path.resolve()):
             raise UnveilError("the output folder holds what is read", where=path, found=str(each), hint="Name another.")
     if path.is_dir():
-        if any(path.iterdir()) and not overwrite:
+        if not overwrite and not is_empty(path):
             raise UnveilError("the output folder is not empty", where=path, hint=hint)
     elif path.exists():
         raise UnveilError("the output is a file, not a folder", where=path, hint="Name another place.")
@@ -139,11 +181,10 @@ def check_free(
 
 
 def check_resumed(folder: Path, begun: bool, *, resume: bool) -> None:
-    """Stop early where there is nothing to resume, or what is there would be buried."""
-    if not resume:
-        check_free(folder, hint="Name another; or, if it holds what was stopped, pass --resume.")
-    elif not begun:
-        raise UnveilError("there is nothing to resume", where=folder, hint="Leave --resume out.")
+    """Stop early where what is there would be buried. To resume is to go on, or to start where nothing was begun."""
+    if not (resume and begun):
+        hint = "Name another." if resume else "Name another; or, if it holds what was stopped, pass --resume."
+        check_free(folder, hint=hint)
 
 
 def check_new_file(path: Path, *, overwrite: bool = False) -> None:
@@ -158,7 +199,7 @@ def _check_writable(path: Path) -> None:
     with explained(path):
         there = next(each for each in path.absolute().parents if each.exists())
         try:
-            with tempfile.NamedTemporaryFile(dir=there, prefix=".unveil."):
+            with tempfile.TemporaryFile(dir=there):
                 pass
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from error

@@ -113,8 +113,9 @@ def test_what_is_refused(arguments: list[str], message: str, log: Path, unveil: 
     assert not (tmp_path / "loop").exists()
 
 
-def test_there_must_be_something_to_resume(log: Path, unveil: Command, tmp_path: Path) -> None:
-    assert "there is nothing to resume" in unveil("loop", log, "-o", tmp_path, "--resume").failure()
+def test_only_a_loop_or_an_empty_place_is_resumed(log: Path, unveil: Command, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    assert "the output folder is not empty" in unveil("loop", log, "-o", tmp_path, "--resume").failure()
 
 
 def test_the_papers_loop_knows_whose_settings_it_takes(log: Path, unveil: Command, tmp_path: Path) -> None:

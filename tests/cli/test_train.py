@@ -212,7 +212,6 @@ BAD = [
     (["--set", "training.monitor=NDCG"], "training.monitor: no such figure", "NDCG@10"),
     (["--min-user", "12"], "all histories are too short", "lower --min-item, --min-user and --min-rating"),
     (["--set", "data.split=temporal", "--set", "data.test_from=1.5"], "a cut is out of range", "found 1.5"),
-    (["--resume"], "there is nothing to resume", "Leave --resume out"),
     (["--config", "gone.toml"], "gone.toml: no such config", "a TOML file"),
     (["--min-rating", "3"], "the log has no rating column", "Drop --min-rating"),
     (["--workers", "3"], "training starts no other processes", "torchrun --nproc-per-node 3 -m unveil train "),
@@ -307,11 +306,14 @@ def test_an_occupied_place(unveil: Command, finished: Finished, tmp_path: Path) 
     other = write_log(tmp_path / "other.csv", seed=8)
     assert "another log" in unveil("train", other, "-o", copy, "-e", "itps", *options(), "--resume").failure()
     assert content(copy) == before
-    done = unveil("train", finished.log, "-o", copy, "-e", "itps", *options(), "--resume")
+    again = ("train", finished.log, "-o", copy, "-e", "itps", *options(), "--resume")
+    done = unveil(*again, "--no-page")
     assert done.code == 0
     assert "finished   nothing is left to do" in done.out
     assert f"the run is in {copy}" in done.out
     assert content(copy) == before
+    assert f"open {copy / 'index.html'}" in unveil(*again).out
+    assert "index.html" not in unveil(*again).out  # it is there
 
 
 def test_a_place_that_cannot_be_written_to(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -232,12 +232,17 @@ def test_an_occupied_folder_is_refused_and_nothing_is_touched(finished: Finished
     assert content(copy) == before
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(UnveilError, match="not a run folder"):
+    with pytest.raises(UnveilError, match="the output folder is not empty"):
         run(finished.run.experiment, tmp_path / "mine", resume=True, tell=silent)
     assert content(tmp_path / "mine") == {"letter.txt": b"dear"}
-    with pytest.raises(UnveilError, match="there is nothing to resume"):
-        run(finished.run.experiment, tmp_path / "nowhere", resume=True, tell=silent)
-    assert not (tmp_path / "nowhere").exists()
+
+
+def test_to_resume_what_never_began_is_to_start(finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / ".config.json.0123abcd-99-x.part").touch()  # killed in the first draft, on another machine
+    for place in ("nowhere", "new"):
+        run(finished.run.experiment, tmp_path / place, resume=True, tell=silent)
+        assert (tmp_path / place / "metrics.json").read_bytes() == (finished.folder / "metrics.json").read_bytes()
 
 
 @pytest.mark.parametrize("left", [set(), {"config.json"}, {"config.json", "about.json"}])

@@ -65,7 +65,9 @@ class LoopOptions(WorkerOptions):
     preset: Annotated[str, option("quick, paper or converged; with a fixed number of epochs.")] = "quick"
     assignments: Assignments = None
     seed: Seed = 0
-    resume: Annotated[bool, option("Continue a loop that was stopped; also with more rounds.", "--resume")] = False
+    resume: Annotated[
+        bool, option("Continue a loop that was stopped, or start it; also with more rounds.", "--resume")
+    ] = False
 
     def settings(self) -> dict[str, Any]:
         same = {name: getattr(self, name) for name in ("rounds", "replicates", "retrain", "preset", "seed")}

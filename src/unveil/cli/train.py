@@ -10,7 +10,7 @@ import typer
 
 from unveil.cli.options import WORKERS, Address, EngineOption, LogOptions, TrainingOptions, option
 from unveil.cli.results import print_evaluation, print_table
-from unveil.cli.terminal import command_of, this_command, until_stopped, write_where_possible
+from unveil.cli.terminal import command_of, until_stopped, write_where_possible
 from unveil.errors import UnveilError
 from unveil.processes import sigterm_interrupts
 from unveil.wording import quantity
@@ -29,7 +29,7 @@ def train(
     workers: Annotated[int, option("No longer used: torchrun starts workers.", hidden=True, min=1)] = 1,
     engine: Annotated[str, option("No longer used.", hidden=True)] = "processes",
     address: Annotated[str | None, option("No longer used.", hidden=True)] = None,
-    resume: Annotated[bool, option("Continue a run that was stopped.", "--resume")] = False,
+    resume: Annotated[bool, option("Continue a run that was stopped, or start it.", "--resume")] = False,
     page: Annotated[bool, option("Write the run's page, index.html.", "--page/--no-page")] = True,
     baselines: Annotated[bool, option("Fit baselines too, and compare.", "--baselines/--no-baselines")] = True,
 ) -> None:
@@ -37,7 +37,7 @@ def train(
 
     Settings come from the preset or the config, then from options, then from --set: the last one decides.
     """
-    from unveil.runs.report_page import write_run_page
+    from unveil.runs.report_page import PAGE, write_run_page
     from unveil.runs.run_folder import CONFIG
     from unveil.runs.train import run, run_rank
     from unveil.studies.paper import published_line
@@ -76,8 +76,8 @@ def train(
     if (line := published_line(done)) is not None:
         typer.echo(line)
     typer.echo(f"the run is in {output}; next: unveil recommend {output}")
-    if page and done.trained:
-        write_where_possible(lambda: write_run_page(done, this_command()))
+    if page and (done.trained or not (output / PAGE).exists()):
+        write_where_possible(lambda: write_run_page(done, command_of(sys.argv[1:])))
 
 
 def tune(

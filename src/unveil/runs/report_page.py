@@ -24,6 +24,7 @@ from unveil.runs.report import LISTS, TOP, ComparedRuns, Example, Point, Report,
 from unveil.runs.run_folder import Run
 from unveil.wording import quantity
 
+PAGE = "index.html"
 DIAL = "dial.html"  # the page of the novelty setting in the folder of a run
 #: What list metrics are; which way is better is for the reader to say.
 _MEANING = {
@@ -44,12 +45,12 @@ def write_report(found: Report, folder: Path, command: Sequence[str]) -> None:
     if tests := [part.comparison.tests for part in parts if part.comparison is not None]:
         write_whole(folder / "tests.csv", pl.concat(tests).write_csv())
     write_json(folder / "results.json", results(found, shlex.join(map(shown, command))))
-    _write(found, folder / "index.html", command, file="tests.csv")
+    _write(found, folder / PAGE, command, file="tests.csv")
 
 
 def write_run_page(run: Run, command: Sequence[str]) -> Path:
     """The page of one run in its own folder; the dial is not measured for it."""
-    return _write(Report([run], ReportOptions(dial=False)), run.folder / "index.html", command)
+    return _write(Report([run], ReportOptions(dial=False)), run.folder / PAGE, command)
 
 
 def _write(found: Report, path: Path, command: Sequence[str], file: str = "") -> Path:

@@ -101,9 +101,7 @@ class Run:
 def claimed(folder: Path, *, resume: bool) -> Iterator[None]:
     """The folder for this process alone: empty, or one to resume. If nothing is written, none is left behind."""
     check_idle(folder)
-    check_resumed(folder, folder.is_dir(), resume=resume)
-    if resume and any(folder.iterdir()):
-        read_json(folder / CONFIG)
+    check_resumed(folder, (folder / CONFIG).exists(), resume=resume)
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)

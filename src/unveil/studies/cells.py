@@ -16,7 +16,7 @@ from typing import Any
 from unveil.checksums import SEAL, check_seal, sealed
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
-from unveil.files import write_whole
+from unveil.files import is_empty, write_whole
 from unveil.runs.progress import Watcher
 from unveil.runs.workers import Done, Engine, Failed, Job
 from unveil.training.checkpoint import differences
@@ -41,7 +41,7 @@ class Store:
         path = self.folder / ABOUT
         if path.is_file():
             self._check_identity(path)
-        elif self.folder.is_dir() and any(self.folder.iterdir()):
+        elif self.folder.is_dir() and not is_empty(self.folder):
             hint = "Name a new folder, or one that such a run was begun in."
             raise UnveilError("the output folder holds something else", where=self.folder, hint=hint)
         else:

@@ -128,10 +128,9 @@ def _propensities(table: Table, role: str) -> pl.Series:
 
 
 def _counts(table: Table, role: str) -> pl.Series:
-    number = _numbers(table, role, expected := "a whole number from 0")
-    table.check(role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected)
-    if role == "step":
-        table.check(role, number >= MOST_STEPS, "a step too far on", f"steps numbered from 0, below {MOST_STEPS:,}")
+    most = MOST_STEPS if role == "step" else 2**31
+    number = _numbers(table, role, expected := f"a whole number from 0, below {most:,}")
+    table.check(role, (number < 0) | (number >= most) | (number % 1 != 0), f"not a {role}", expected)
     return number.cast(pl.Int32)
 
 

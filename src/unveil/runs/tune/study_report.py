@@ -12,7 +12,7 @@ import numpy as np
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from unveil.errors import UnveilError
-from unveil.files import versions, write_json, write_whole
+from unveil.files import is_empty, versions, write_json, write_whole
 from unveil.report.charts import bars, parallel
 from unveil.report.page import Figure, Page, Table, write_page
 from unveil.report.plots import Line, Scale, line_figure
@@ -30,7 +30,7 @@ def check_folder(folder: Path, storage: str) -> None:
     if folder.exists() and not folder.is_dir():
         raise UnveilError("the output is a file, not a folder", where=folder, hint="Name another place.")
     if not (folder / STUDY).exists():
-        if folder.is_dir() and any(folder.iterdir()):
+        if folder.is_dir() and not is_empty(folder):
             raise UnveilError("the folder holds something else than a study", where=folder, hint="Name another.")
         return
     kept = read_json(folder / STUDY).get("storage")
