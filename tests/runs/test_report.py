@@ -181,7 +181,9 @@ def test_what_cannot_stand_side_by_side(pair: list[Path], tmp_path: Path) -> Non
 def test_a_run_of_another_version_is_named_with_what_it_lacks(pair: list[Path], tmp_path: Path) -> None:
     copy = Path(shutil.copytree(pair[0], tmp_path / "copy"))
     about = json.loads((copy / "about.json").read_text())
-    (copy / "about.json").write_text(json.dumps({name: each for name, each in about.items() if name != "workers"}))
+    (copy / "about.json").write_text(
+        json.dumps({name: each for name, each in about.items() if name not in ("workers", "seal")})
+    )
     with pytest.raises(UnveilError, match=r"copy/about\.json: .*nothing of workers.*Train it again"):
         read_runs([copy])
 

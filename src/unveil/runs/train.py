@@ -75,8 +75,8 @@ def run(
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
         if isinstance(trainer, BaselineFit):
             tell(f"fitted     {trainer}")
-        cases = {**found.cases, "tell": tell}
-        chosen = choose(trainer, split, found.experiment, found.validation, beside=baselines, **cases)
+        how: dict[str, Any] = {"beside": baselines, "tell": tell, **found.cases}
+        chosen = choose(trainer, split, found.experiment, found.validation, **how)
         if chosen.values:
             tell(f"blend      {chosen}")
         evaluation = evaluated(found.evaluator, chosen.model)

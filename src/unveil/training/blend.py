@@ -112,13 +112,14 @@ def choose(
     validation: Callable[[Any], Any],
     *,
     beside: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
     **cases: Any,
 ) -> Chosen:
     """The trained model, or, where the recipe asks for it, a blend with baselines, which are fitted if only to show."""
     blends = recipe.training.blend and isinstance(learnt, Trainer)
     if not isinstance(validation, ValidationEvaluator):  # labels, whose metric may be one of labels alone
         recipe = recipe.changed({"training.monitor": TrainerConfig.monitor})
-    baselines = Baselines.of(split, recipe, **cases) if beside or blends else Baselines()
+    baselines = Baselines.of(split, recipe, tell=tell, **cases) if beside or blends else Baselines()
     if blends and isinstance(learnt, Trainer):
         own = validation if isinstance(validation, ValidationEvaluator) else validation_of(split, recipe, **cases)
         return blended(learnt, baselines, own, validation)
