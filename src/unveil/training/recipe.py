@@ -132,7 +132,7 @@ PRESETS = {"quick": QUICK, "paper": PAPER, "converged": CONVERGED}
 
 
 if TYPE_CHECKING:
-    AnyNetwork = ModelConfig
+    AnyNetwork = Any
 else:  # the settings of any registered network, distinguished by their name
     AnyNetwork = Annotated[reduce(or_, (BACKBONES[name].Config for name in BACKBONES)), Field(discriminator="name")]
 
