@@ -197,4 +197,4 @@ def seconds_of(recipe: Recipe, size: tuple[int, int, int]) -> float:
     blocks, width = getattr(network, "blocks", 1), network.width
     inside = 6 * blocks * tokens * width * (12 * width + 2 * min(network.length, events / users))
     softmax = 6 * task.mask_probability * tokens * items * width
-    return recipe.training.epochs * ((inside + softmax) / 4e10 + 0.004 * blocks * users / task.batch_size)
+    return float(recipe.training.epochs * ((inside + softmax) / 4e10 + 0.004 * blocks * users / task.batch_size))

@@ -97,7 +97,7 @@ class Network:
 
     @property
     def length(self) -> int:
-        return self.recipe.model.length
+        return int(self.recipe.model.length)
 
     def learn(
         self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
