@@ -81,7 +81,7 @@ def test_a_baseline_is_trained_and_used_like_any_model(unveil: Command, finished
         run = tmp_path / name
         done = unveil("train", finished.log, "-o", run, "--model", name)
         assert done.code == 0, done.err
-        assert f"model      {name}, a baseline: fitted by counting 220 events" in done.out
+        assert f"model      {name}, a baseline: counts 220 events" in done.out
         assert "epoch" not in done.out
         again = unveil("train", finished.log, "-o", run, "--model", name, "--resume")
         assert "nothing is left to do" in again.out

@@ -306,7 +306,7 @@ class Recommender:
 def network_of(recommender: Recommender) -> Backbone:
     """Its network; other scorers have no vectors."""
     if not isinstance(recommender.model, Backbone):
-        found, hint = model_of(recommender).name, "`unveil recommend -o FILE` writes its lists for all users."
+        found, hint = model_of(recommender).name, "Use `unveil recommend -o FILE`."
         raise UnveilError("a baseline has no vectors of users and items", found=found, hint=hint)
     return recommender.model
 
