@@ -11,6 +11,7 @@ from tests.run_folders import Finished
 from unveil.data.slots import mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
+from unveil.models.baselines import fitted
 from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity, checked_onnx, servable
 
 ITEMS, LENGTH = 13, 9
@@ -142,3 +143,14 @@ def test_a_network_without_a_form_is_named() -> None:
             as_bytes(model, LENGTH)
     finally:
         type(model).name = name
+
+
+@pytest.mark.parametrize(("name", "constants"), [("ease", {"decay": 0.7}), ("ease", {"exact": 0}), ("item-knn", {})])
+def test_item_to_item_models_are_the_same_in_onnx(name: str, constants: dict[str, float]) -> None:
+    model = fitted(name, random_histories(np.random.default_rng(0)), **constants)
+    model.bias += torch.linspace(-1, 1, model.n_items)
+    exported = OnnxScorer(as_bytes(model, 1000))
+    batches: list[list[list[int]]] = [[[]], [[3], [5, 3, 5]], [[1, 2], [], [7, 7, 7, 1]]]
+    for histories in batches:
+        token_BL = tokens_of([np.array(each, np.int64) for each in histories], model.n_items, 1000)
+        torch.testing.assert_close(exported.scores(token_BL), model.scores(token_BL), rtol=1e-5, atol=1e-5)

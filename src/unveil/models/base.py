@@ -157,7 +157,7 @@ register = BACKBONES.register
 def backbone(name: str) -> type[Backbone]:
     """The network of that name; an unknown name suggests the nearest."""
     if not issubclass(kind := BACKBONES[name], Backbone):
-        raise UnveilError("a baseline is not trained", found=name, hint="Fit it by `unveil train LOG -o RUN --model`.")
+        raise UnveilError("a baseline is not trained", found=name, hint="Use `unveil train --model`.")
     return kind
 
 

@@ -257,8 +257,7 @@ def as_bytes(model: Model, length: int) -> bytes:
         hint = "For a network alone, train with --no-blend." if model.name == "blend" else None
         raise UnveilError("this model has no ONNX form", found=model.name, expected=f"one of {known}", hint=hint)
     if isinstance(model, ItemToItem) and 4 * model.n_items**2 > LARGEST:
-        expected = f"at most {int((LARGEST / 4) ** 0.5):,}"
-        raise UnveilError("the catalogue is too large for an ONNX file", found=model.n_items, expected=expected)
+        raise UnveilError("too many items for an ONNX file", found=model.n_items)
     graph = _graph(model)
     if (size := _size(graph)) > LARGEST:
         found, expected = f"{size / 2**30:.2f} GiB of weights", "less than 2 GiB, what its format can hold"

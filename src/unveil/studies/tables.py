@@ -144,8 +144,7 @@ def settings_table(recipes: Mapping[str, Recipe]) -> Table:
     sizes = ("width", "blocks", "heads", "tokens", "batch", "dropout", "mask ρ", "epochs")
     rows: list[Row] = []
     for arm, recipe in recipes.items():
-        network: Any = recipe.model
-        task, known = recipe.task, ESTIMATORS.options(Variant.of(arm).estimator)
+        network, task, known = recipe.model, recipe.task, ESTIMATORS.options(Variant.of(arm).estimator)
         shape = (network.width, getattr(network, "blocks", 0), getattr(network, "heads", 0), network.length)
         rest = (task.batch_size, network.dropout, task.mask_probability, recipe.training.epochs)
         defaults = {"exponent": 1.0, "clip": 0.0}

@@ -189,7 +189,7 @@ def learner(
         return prepare(train, recipe, tell=tell, **known)
     model = kind(recipe.model, train.n_items)
     if tell is not None:
-        tell(f"model      {model.name}, a baseline: fitted by counting {quantity(len(train.item_N), 'event')}")
+        tell(f"model      {model.name}, a baseline: counts {quantity(len(train.item_N), 'event')}")
     return BaselineFit(model, train)
 
 

@@ -164,7 +164,7 @@ PRESETS = {"auto": AUTO_PRESET, "quick": QUICK, "paper": PAPER, "converged": CON
 
 
 if TYPE_CHECKING:
-    AnyNetwork = NetworkConfig  # or of a baseline, which is asked for where it matters
+    AnyNetwork = Any
 else:  # the settings of any registered network, distinguished by their name
     AnyNetwork = Annotated[reduce(or_, (BACKBONES[name].Config for name in BACKBONES)), Field(discriminator="name")]
 

@@ -80,8 +80,7 @@ class Network:
 
     @property
     def length(self) -> int:
-        """The number of tokens that the scorer is shown."""
-        return self.recipe.model.length
+        return int(self.recipe.model.length)
 
     def learn(
         self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
