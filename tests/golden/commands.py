@@ -40,7 +40,7 @@ class Case:
 
 
 def _train(name: str, *options: str) -> str:
-    return " ".join(["train", *options, "--no-page -o", name])
+    return " ".join(["train --preset quick", *options, "--no-page -o", name])
 
 
 _UNTRAINED: Mapping[str, tuple[str, ...]] = {
@@ -96,7 +96,7 @@ _TRAINED: Mapping[str, tuple[str, ...]] = {
         for name in PROPENSITIES
     ),
     "runs": (
-        f"train in/log.csv -o itps -e itps --model bert4rec {SHORT}",
+        f"train in/log.csv -o itps --preset quick -e itps --model bert4rec {SHORT}",
         _train("naive", "in/log.csv -e naive --model sasrec", SHORT),
         "evaluate itps --json",
         "compare itps naive -o compared/index.html",

@@ -210,7 +210,6 @@ def test_the_decay_is_the_best_on_the_validation_cases_alone() -> None:
     assert isinstance(fit, BaselineFit)
     best = fit.fit(validation).best
     figures = {}
-    assert isinstance(fit, BaselineFit)
     for decay in fit.model.decays:
         other = fitted("markov", split.train, decay=decay)
         ranks = Evaluator.of(split.valid, split.whole, split.train, length=1000, uniform=0, popular=0).ranks(other)

@@ -65,8 +65,8 @@ def too_costly(train: Sequences) -> dict[str, str]:
     """Baselines that would take minutes beside a network, and why."""
     pairs = float((train.length_U.astype(float) ** 2).sum())
     if train.n_items > ITEMS or len(train) > EVENTS:
-        return dict.fromkeys(("ease", "item-knn", "markov"), "too many items or events")
-    return dict.fromkeys(("ease", "item-knn"), "too many pairs of items in histories") if pairs > PAIRS else {}
+        return dict.fromkeys(("ease", "item-knn", "markov"), "many items or events")
+    return dict.fromkeys(("ease", "item-knn"), "long histories") if pairs > PAIRS else {}
 
 
 @dataclass(frozen=True)

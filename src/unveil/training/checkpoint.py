@@ -22,7 +22,8 @@ from unveil.training.optimiser import AdamW, WeightAverage
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Dotted names with their old and new values; the network first. An old name of an estimator is no difference."""
+    """Dotted names with their old and new values; the network first. An old name of an estimator is no difference, nor is
+    a setting that an earlier version did not have, where it is off."""
     before, after = (
         {name: ESTIMATORS.current_words(each) for name, each in flattened(tree).items() if each != {}}
         for tree in (saved, now)
@@ -30,7 +31,7 @@ def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[
     return [
         (name, str(before.get(name, "nothing")), str(after.get(name, "nothing")))
         for name in sorted(before.keys() | after.keys(), key=lambda name: (not name.endswith("model.name"), name))
-        if before.get(name) != after.get(name)
+        if before.get(name) != after.get(name) and (name in before or after[name])
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from unveil.errors import AtLeastOne, BelowOne, NotNegative, Positive, UnveilErr
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.base import check_options as check_estimator
 from unveil.estimators.inverse import settled
-from unveil.models.base import BACKBONES, BaselineConfig, ModelConfig, NetworkConfig
+from unveil.models.base import BACKBONES, BaselineConfig, ModelConfig
 from unveil.models.causal import SASRecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import check_options as check_propensity
@@ -222,9 +222,7 @@ class Recipe:
         flat = flattened(changes)
         name = flat.get("model.name", plain(self.model)["name"])
         auto = tuple(each for each in self.auto if each not in flat)  # what somebody set, no rule decides
-        return changed(
-            replace(self, model=cast(NetworkConfig, _as(self.model, str(name))), auto=auto), flat, where=where
-        )
+        return changed(replace(self, model=_as(self.model, str(name)), auto=auto), flat, where=where)
 
 
 def named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
