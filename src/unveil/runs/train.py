@@ -19,7 +19,7 @@ from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
-from unveil.evaluation.result import Evaluation
+from unveil.evaluation.result import METRICS, Evaluation
 from unveil.files import check_new_file, versions, write_whole
 from unveil.models.base import BaselineConfig
 from unveil.models.causal import SASRecConfig
@@ -175,7 +175,7 @@ def evaluate(folder: Path) -> Evaluation:
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
     evaluation = evaluator.evaluate(recommender.model)
-    if Evaluation.read(folder).baselines:
+    if not (folder / METRICS).exists() or Evaluation.read(folder).baselines:
         evaluation = with_baselines(evaluation, evaluator, split, run_folder.read_config(folder))
     evaluation.write(folder)
     return evaluation
