@@ -39,21 +39,22 @@ def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
     length_U = train.length_U[train.length_U > 0]
     mean = float(length_U.mean()) if len(length_U) else 0.0
     short = mean < SHORT
-    length = min(LONGEST, max(16, 2 ** int(np.ceil(np.log2(max(length_U.max(initial=1), 2)))))) if short else LONGEST
+    length = min(SHORT_ROW, int(length_U.max(initial=1))) if short else LONG_ROW
     histories = f"histories of {mean:.1f} events on average"
     length = recipe.model.length if "model.length" not in recipe.auto else length
     rows = int((-(-length_U // length)).sum())
-    in_row = len(train) / max(rows, 1)
-    batch = int(np.clip(2 ** round(np.log2(EVENTS / max(in_row, 1))), 16, 256))
+    wanted = SHORT_STEP if short else float(np.clip(len(train) / 200, *LONG_STEP))
+    batch = int(np.clip(2 ** round(np.log2(wanted * max(rows, 1) / max(len(train), 1))), 16, 256))
     batch = recipe.task.batch_size if "task.batch_size" not in recipe.auto else batch
     naive = recipe.estimator["name"] == "naive"
     steps = max(1, -(-rows // batch))
     every = max(1, round(STEPS / steps))
+    dropout = 0.5 if short else 0.3 if len(train) < MANY else 0.2
     window = int(np.clip(steps, 100, 1000))
     return [
         Choice("model.length", length, f"{histories}, the longest {quantity(int(length_U.max(initial=0)), 'event')}"),
-        Choice("model.dropout", 0.5 if short else 0.3, histories),
-        Choice("task.batch_size", batch, f"about {EVENTS:,} events a step"),
+        Choice("model.dropout", dropout, f"{quantity(len(train), 'event')}; {histories}"),
+        Choice("task.batch_size", batch, f"about {len(train) / steps:,.0f} events a step"),
         Choice("training.validate_every", every, f"every {quantity(every * steps, 'step')}"),
         Choice("training.average", round(1 - 1 / window, 4), f"over about {quantity(window, 'step')}"),
         Choice("training.blend", naive, _BLEND if naive else "baselines correct no exposure bias, the estimator may"),
@@ -61,5 +62,7 @@ def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
 
 
 _BLEND = "a network and baselines that score together, by validation"
-SHORT, LONGEST = 20.0, 50  # mean events of a history that is short; events read at most
-EVENTS, STEPS = 2048, 60  # events of a step, steps between validations
+SHORT, MANY = 20.0, 300_000  # mean events of a history that is short, events of a log that needs less dropout
+SHORT_ROW, LONG_ROW = 50, 100  # most events of a row where histories are short, and of any row else
+SHORT_STEP, LONG_STEP = 512, (2048, 6400)  # events of a step; where histories are long a 200th of all within these
+STEPS = 60  # at least, between validations
