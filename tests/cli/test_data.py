@@ -95,7 +95,7 @@ def packed(unveil: Command, tmp_path: Path) -> Path:
 def test_a_run_on_a_packed_log_is_a_run_on_the_log(
     unveil: Command, finished: Finished, packed: Path, tmp_path: Path
 ) -> None:
-    done = unveil("train", packed, "-o", tmp_path / "run", "-e", "itps", *options())
+    done = unveil("train", packed, "-o", tmp_path / "run", "-e", "itps", "--preset", "quick", *options())
     assert done.code == 0, done.err
     for line in finished.told:
         assert line in done.out.splitlines()

@@ -19,7 +19,7 @@ from unveil.training.checkpoint import Checkpoint
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))
 EPOCHS = 40
-LONG = [*options({**TINY, "training.epochs": EPOCHS, "training.patience": "none"}), "--no-page"]
+LONG = ["--preset", "quick", *options({**TINY, "training.epochs": EPOCHS, "training.patience": "none"}), "--no-page"]
 #: What differs between a run and the same run again: seconds, and files that hold them.
 TIMED = {"training.jsonl", "checkpoint.safetensors"}
 

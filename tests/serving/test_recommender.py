@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.evaluation.small import Table, histories_of, random_histories
-from tests.run_folders import TINY, Finished, small_log
+from tests.run_folders import TINY, Finished, small_log, write_log
 from unveil.data.indexing import Vocabulary
 from unveil.errors import UnveilError, UnveilWarning
+from unveil.runs.config import Experiment
+from unveil.runs.train import run
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
@@ -134,9 +136,18 @@ class TestFit:
 
     def test_it_is_what_a_run_gives(self, finished: Finished) -> None:
         with pytest.warns(UnveilWarning, match="popularity stands in for exposure"):
-            fitted = Recommender.fit(small_log(), estimator="itps", overrides=TINY)
+            fitted = Recommender.fit(small_log(), estimator="itps", preset="quick", overrides=TINY)
         assert fitted.recommend().frame.equals(finished.run.recommender.recommend().frame)
         assert fitted.users == finished.run.recommender.users
+
+    def test_the_default_is_what_the_command_serves(self, tmp_path: Path) -> None:
+        write_log(tmp_path / "log.csv")
+        experiment = Experiment.of("auto", {**TINY, "data.log": str(tmp_path / "log.csv")})
+        run(experiment, tmp_path / "run", tell=lambda _: None, baselines=False)
+        served = Recommender.load(tmp_path / "run")
+        fitted = Recommender.fit(small_log(), overrides=TINY)
+        assert fitted.recommend().frame.equals(served.recommend().frame)
+        assert fitted.length == served.length
 
     def test_what_is_doubtful_is_a_warning_at_the_call(self) -> None:
         overrides = {**TINY, "training.epochs": 1, "estimator.exponent": 0}
