@@ -17,7 +17,7 @@ from unveil.errors import UnveilError, UnveilWarning
 from unveil.estimators.base import ESTIMATORS
 from unveil.files import versions, write_whole
 from unveil.models.base import Backbone
-from unveil.settings import flattened
+from unveil.settings import built, flattened
 from unveil.training.optimiser import AdamW, WeightAverage
 
 
@@ -68,7 +68,8 @@ class Best:
 def read_epochs(path: Path) -> list[Epoch]:
     """The epochs of a run that is over."""
     try:
-        return [Epoch(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        return [built(Epoch, json.loads(line), where=f"{path}, row {row}") for row, line in lines]
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
 
