@@ -25,7 +25,7 @@ from unveil.data.readers.table import Table
 from unveil.data.splits import leave_one_out
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.ranking import Scorer
-from unveil.models.baselines import Popularity
+from unveil.models.baselines import fitted
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.serving.onnx_model import servable
 from unveil.serving.recommender import Recommender
@@ -128,7 +128,7 @@ def ranked(shape: Shape, _: Path) -> Cost:
 
 def judged(shape: Shape, _: Path) -> Cost:
     """The same with scores that cost nothing: what is kept of every case."""
-    return _judged(shape, Popularity.fit(sequences(shape)))
+    return _judged(shape, fitted("popularity", sequences(shape)))
 
 
 def served(shape: Shape, folder: Path) -> Cost:

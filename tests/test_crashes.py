@@ -67,7 +67,17 @@ def inputs(commands: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (work / "parts").mkdir()
     small_frame(1).write_parquet(work / "parts" / "part.parquet")
     (work / "space.toml").write_text('"model.width" = [4, 8]\n')
-    model = ["train", work / "log.csv", "-o", work / "model", "--no-page", *options(), "--set", "training.epochs=1"]
+    model = [
+        "train",
+        work / "log.csv",
+        "-o",
+        work / "model",
+        "--no-page",
+        "--preset",
+        "quick",
+        "--no-blend",
+        *options(),
+    ]
     assert commands.run(model, work).code == 0
     (work / "old").mkdir()
     small_frame(2).write_parquet(work / "old" / "part.parquet")

@@ -16,7 +16,7 @@ from tests.docs import DOCS, blocks
 from unveil.cli.main import run
 
 PAGE = (DOCS / "quickstart.md").read_text(encoding="utf-8")
-WRITTEN = ("audit.html", "audit.json", "runs/sasrec/metrics.json", "lists.csv", "runs/sasrec/model.onnx", "model")
+WRITTEN = ("audit.html", "audit.json", "runs/auto/metrics.json", "lists.csv", "runs/gru4rec/model.onnx", "model")
 
 
 def _commands() -> list[list[str]]:

@@ -9,7 +9,7 @@ from unveil.audit.baselines import BASELINES, baselines, last_period, popularity
 from unveil.data.interactions import Sequences
 from unveil.data.splits import leave_one_out, temporal_split
 from unveil.evaluation.evaluator import Evaluator
-from unveil.models.baselines import Popularity
+from unveil.models.baselines import fitted
 
 
 def test_ranks_by_hand() -> None:
@@ -31,7 +31,7 @@ def test_all_figures_are_those_of_the_evaluator(split: type) -> None:
     scores = baselines({"it": parts}, np.random.default_rng(5))
     assert {s.baseline for s in scores} == set(BASELINES)
     judged = Evaluator.of(parts.test, parts.whole, parts.train, length=4, uniform=0, popular=0).evaluate(
-        Popularity.fit(parts.train), k=(10,), resamples=10
+        fitted("popularity", parts.train), k=(10,), resamples=10
     )
     for metric in ("Recall", "NDCG"):
         found = [s for s in scores if (s.baseline, s.protocol, s.metric) == ("popularity", "full", f"{metric}@10")]

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.audit.small import drawn, sequences_of
-from unveil.audit.motion import expected_means, observed_until, repeats, static_rates
-from unveil.audit.timing import Floats, false_discovery, positions, tied_share, timing
+from unveil.audit.motion import expected_means, observed_until, static_rates
+from unveil.audit.timing import Floats, false_discovery, first_interactions, positions, tied_share, timing
 from unveil.data.interactions import Sequences
 
 
@@ -123,11 +123,11 @@ def test_rates_explain_counts_and_lengths() -> None:
 def test_drawing_without_repeats_is_no_random_order_but_is_explained_by_static_rates() -> None:
     rates = 1 / np.arange(1, 41)
     sequences = sequences_of(drawn(3, 1500, 40, rates, (8, 25)), 40)
-    assert repeats(sequences) == 0
+    assert len(first_interactions(sequences)) == len(sequences)
     found = timing(sequences, positions(sequences))
     assert found.dispersion > 20  # likely items come first, although nothing changes with time
     assert found.z_V[0] < -10
     expected_V = expected_means(sequences, positions(sequences), 40, np.random.default_rng(0))
     z_V = (found.mean_V - expected_V) / np.sqrt(found.variance_V)
     assert (z_V**2).mean() < 2
-    assert repeats(sequences_of([[1, 2, 1], [1]], 3)) == 1
+    assert len(first_interactions(sequences_of([[1, 2, 1], [1]], 3))) == 3

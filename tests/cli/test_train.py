@@ -51,7 +51,7 @@ def test_the_table_fits_a_terminal_and_is_in_order(unveil: Command, finished: Fi
     assert table[0].split() == ["on", "the", "test", "events", "full", "uniform-19", "popular-19"]
 
 
-def test_sasrec_unless_told_otherwise_with_popularity_beside_its_figures(
+def test_sasrec_unless_told_otherwise_with_baselines_beside_its_figures(
     unveil: Command, finished: Finished, tmp_path: Path
 ) -> None:
     done = unveil("train", finished.log, "-o", tmp_path / "r", *QUICK)
@@ -63,13 +63,55 @@ def test_sasrec_unless_told_otherwise_with_popularity_beside_its_figures(
     assert "220 events to train on, of which the network reads 215: the last 8 of each user" in quick.out
     assert not {"auto", "refit"} & {line.partition(" ")[0] for line in quick.out.splitlines()}
     metrics = json.loads((tmp_path / "r" / "metrics.json").read_text())
-    places = [[(row["protocol"], row["metric"], row["k"]) for row in metrics[of]] for of in ("summary", "popularity")]
-    assert places[0] == places[1]
-    shown = next(row["mean"] for row in metrics["popularity"] if (row["metric"], row["k"]) == ("NDCG", 10))
-    assert re.search(rf"popularity NDCG@10 +{shown:.4f} ±", done.out)
+    assert list(metrics["baselines"]) in (
+        ["ease", "item-knn", "markov", "popularity"],
+        ["sasrec", "ease", "item-knn", "markov", "popularity"],
+    )
+    place = ("full", "NDCG", 10)
+    for name, each in metrics["baselines"].items():
+        both = metrics["summary"], each["summary"]
+        means = [{(row["protocol"], row["metric"], row["k"]): row["mean"] for row in of} for of in both]
+        assert means[0].keys() == means[1].keys()
+        assert each["difference"] == pytest.approx(means[0][place] - means[1][place])
+        figures = re.escape(f"{each['difference']:+.4f} [{each['low']:+.4f}, ")
+        assert re.search(rf"^{name} +{means[1][place]:.4f} ±.*{figures}", done.out, re.M)
     for more in (["--preset", "paper"], ["--model", "bert4rec"], ["--set", "model.name=bert4rec"]):
         named = unveil("train", finished.log, "-o", tmp_path / more[1], *more, *QUICK)
         assert "model      bert4rec" in named.out
+
+
+def test_a_baseline_is_trained_and_used_like_any_model(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    for name in ("ease", "markov"):
+        run = tmp_path / name
+        done = unveil("train", finished.log, "-o", run, "--model", name)
+        assert done.code == 0, done.err
+        assert f"model      {name}, a baseline: fitted by counting 220 events" in done.out
+        assert "epoch" not in done.out
+        again = unveil("train", finished.log, "-o", run, "--model", name, "--resume")
+        assert "nothing is left to do" in again.out
+        before = (run / "metrics.json").read_bytes()
+        assert unveil("evaluate", run).code == 0
+        assert (run / "metrics.json").read_bytes() == before
+        assert name not in json.loads(before)["baselines"]
+        listed = unveil("recommend", run, "-k", 2, "--reasons", 1, "--as", "csv").out.splitlines()
+        assert len(listed) == 1 + 2 * 40
+        page = (run / "index.html").read_text()
+        assert "fitted by counting" in page
+        assert f"baseline `{name}`" in (run / "README.md").read_text()
+    assert "only networks have vectors" in unveil("export", run, "--embeddings", "-o", tmp_path / "vectors").failure()
+    assert "no ONNX form: found 'markov'" in unveil("export", run, "--onnx", "-o", tmp_path / "onnx").failure()
+    assert unveil("export", run, "--weights", "-o", tmp_path / "weights").code == 0
+    assert unveil("compare", tmp_path / "ease", run).code == 0
+    assert unveil("report", tmp_path / "ease", run, finished.folder, "-o", tmp_path / "report", "--no-dial").code == 0
+    refused = unveil("train", finished.log, "-o", tmp_path / "no", "--model", "ease", "-e", "ips").failure()
+    assert "no estimator trains it" in refused
+    assert not (tmp_path / "no").exists()
+
+
+def test_baselines_can_be_left_out(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    done = unveil("train", finished.log, "-o", tmp_path / "run", "--no-baselines", "--no-blend", *QUICK)
+    assert "baseline " not in done.out
+    assert "baselines" not in json.loads((tmp_path / "run" / "metrics.json").read_text())
 
 
 def test_a_resumed_run_keeps_its_network(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from unveil.estimators.base import Signal, build, cloze_risk
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.propensity.joint import choice_loss
 from unveil.propensity.known import KnownTemporal
-from unveil.simulation.choice import choice_model
+from unveil.simulation.choice import CHOICES
 
 TOY = Toy.drawn(random_world())
 
@@ -36,7 +36,7 @@ def chance(theta_V: np.ndarray, f_V: np.ndarray) -> np.ndarray:
     shown_SV = np.array(list(product([False, True], repeat=len(theta_V))))
     p_S = np.where(shown_SV, theta_V, 1 - theta_V).prod(1)
     f_SV = np.tile(f_V, (len(shown_SV), 1))
-    return np.asarray(p_S @ choice_model("rational_exposed").probability(f_SV, shown_SV))
+    return np.asarray(p_S @ CHOICES["rational_exposed"]().probability(f_SV, shown_SV))
 
 
 def test_the_likelihood_is_that_of_all_that_can_be_exposed() -> None:

@@ -21,7 +21,7 @@ from unveil.data.splits import EvalCases, Split, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.metrics import NOBODY
-from unveil.models.baselines import Popularity, Random
+from unveil.models.baselines import Random, fitted
 
 
 def split_of(seed: int, n_users: int = 30) -> Split:
@@ -188,7 +188,7 @@ def test_bad_requests_are_refused() -> None:
 def popularity_of(sequences: Sequences) -> tuple[float, float, float]:
     split = leave_one_out(sequences)
     evaluator = Evaluator.of(split.test, split.whole, split.train, length=50)
-    result = evaluator.evaluate(Popularity.fit(split.train))
+    result = evaluator.evaluate(fitted("popularity", split.train))
     full, uniform, popular = (result.value(name, "Recall", 10) for name in ("full", "uniform-100", "popular-100"))
     return full, uniform, popular
 

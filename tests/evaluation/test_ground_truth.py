@@ -19,7 +19,7 @@ from unveil.evaluation.evaluator import CaseMetric, Evaluator, favourites_of, tr
 from unveil.evaluation.metrics import NOBODY, RankCorrelation, Regret, Relevance, higher_is_better, metric
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation, compare
-from unveil.models.baselines import Popularity
+from unveil.models.baselines import fitted
 from unveil.propensity.factors import Factors
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
@@ -175,7 +175,7 @@ def evaluations() -> dict[str, Evaluation]:
     evaluator = Evaluator.of(true, split.whole, split.train, length=12, uniform=5, popular=0, exclude_seen=False)
     evaluator = replace(evaluator, case_metrics=true_relevance_metrics(world, true, 5))
     knowing = Table(np.tile(world.relevance(np.array([0]), np.array([11])), (40, 1)))  # alike for all, at all steps
-    scorers: dict[str, Scorer] = {"counts": Popularity.fit(split.train), "knows": knowing}
+    scorers: dict[str, Scorer] = {"counts": fitted("popularity", split.train), "knows": knowing}
     return {name: evaluator.evaluate(scorer, top=5, resamples=50) for name, scorer in scorers.items()}
 
 

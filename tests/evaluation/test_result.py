@@ -17,7 +17,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation, column, compare, parts
 from unveil.evaluation.statistics import holm
-from unveil.models.baselines import Popularity, Random
+from unveil.models.baselines import Random, fitted
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ EVALUATOR = Evaluator.of(SPLIT.test, SPLIT.whole, SPLIT.train, length=8, uniform
 @pytest.fixture(scope="module")
 def evaluations() -> dict[str, Evaluation]:
     scorers: dict[str, Scorer] = {
-        "popular": Popularity.fit(SPLIT.train),
+        "popular": fitted("popularity", SPLIT.train),
         "random": Random(40),
         "constant": Constant(40),
     }

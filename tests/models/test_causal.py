@@ -8,9 +8,9 @@ from tests.contracts.test_backbones import MASK, PAD, V, network, rows
 from tests.data.ragged import sequences_of
 from unveil.data.batches import NextItemTask
 from unveil.data.slots import histories
-from unveil.models.base import BACKBONES, backbone, mask_first
+from unveil.models.base import BACKBONES, Causal, backbone, mask_first
 
-CAUSAL = [name for name in BACKBONES if backbone(name).task == "next-item"]
+CAUSAL = [name for name in BACKBONES if issubclass(BACKBONES[name], Causal)]
 
 
 def test_the_last_mask_moves_to_the_beginning() -> None:

@@ -11,7 +11,7 @@ from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity.build import build, is_popularity
-from unveil.propensity.density_ratio import _DensityRatio, density_ratio
+from unveil.propensity.popularity import _DensityRatio, density_ratio
 
 ITEMS = 40
 

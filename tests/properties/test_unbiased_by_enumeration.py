@@ -21,7 +21,7 @@ from unveil.estimators.inverse import IPS, ITPS
 from unveil.estimators.naive import Ideal, Naive
 from unveil.propensity.factors import Factors
 from unveil.propensity.known import KnownStatic, KnownTemporal
-from unveil.simulation.choice import choice_model
+from unveil.simulation.choice import CHOICES
 from unveil.simulation.world import World
 
 V, T, NOTHING = 3, 3, -1
@@ -53,7 +53,7 @@ def interaction_probabilities(world: World, step: int, choice: str) -> dict[int,
     probability: dict[int, float] = defaultdict(float)
     for exposed in product([False, True], repeat=V):
         p_exposed = np.prod(np.where(exposed, theta_V, 1 - theta_V))
-        p_chosen_V = choice_model(choice).probability(logit_1V, np.array([exposed]))[0]
+        p_chosen_V = CHOICES[choice]().probability(logit_1V, np.array([exposed]))[0]
         probability[NOTHING] += p_exposed * (1 - p_chosen_V.sum())
         for item, relevant in product(range(V), [False, True]):
             p_relevant = gamma_V[item] if relevant else 1 - gamma_V[item]

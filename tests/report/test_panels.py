@@ -2,35 +2,38 @@
 
 from xml.etree import ElementTree
 
-from unveil.report.charts import Along, Spot, panels
+from unveil.report.charts import shares_figure
+from unveil.studies.results import Estimate
 
-COLUMNS = [Along("severity p", ["1", "2"], joined=True), Along("choice", ["by chance", "the best"], joined=False)]
 
-
-def titles(svg: str) -> list[str]:
-    found = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}title")
-    return [each.text or "" for each in found]
+def estimate(mean: float, low: float | None = None, high: float | None = None) -> Estimate:
+    return Estimate(mean, low, high, 2)
 
 
 def test_every_share_has_a_mark_and_what_is_not_there_has_none() -> None:
-    spots = {
-        (0, 0): [Spot(0.5, 0.4, 0.6, "half"), Spot(-9.0, None, None, "far below")],
-        (0, 1): [Spot(None, None, None, "none"), Spot(2.0, 1.5, 2.5, "far above")],
-        (1, 0): [Spot(0.0, -0.1, 0.1, "naive"), Spot(1.0, 0.9, 1.1, "ideal")],
+    gaps: dict[tuple[str, str], dict[str, Estimate | None]] = {
+        ("itps", "severity p"): {"1": estimate(0.5, 0.4, 0.6), "2": estimate(-9.0)},
+        ("itps", "choice"): {"by chance": None, "the best": estimate(2.0, 1.5, 2.5)},
+        ("corrected", "severity p"): {"1": estimate(0.0, -0.1, 0.1), "2": estimate(1.0, 0.9, 1.1)},
     }
-    drawing = panels(["one", "other"], COLUMNS, spots, "shares", aims={0: 0.6})
-    assert titles(drawing.svg) == ["half", "far below", "far above", "naive", "ideal"]
-    for word in ("one", "other", "severity p", "by chance", "50%"):
-        assert word in drawing.svg
-    assert drawing.svg.startswith('<svg class="wide" ')
-    assert drawing.name == "shares"
+    figure = shares_figure(gaps, "shares", {"severity p": True, "choice": False}, {"itps": 0.6})
+    found = ElementTree.fromstring(figure.drawing.svg).iter("{http://www.w3.org/2000/svg}title")
+    assert [each.text for each in found] == [
+        "ITPS, severity p, 1: 50% [40%, 60%]",
+        "ITPS, severity p, 2: −900%",
+        "ITPS, choice, the best: 200% [150%, 250%]",
+        "corrected, severity p, 1: 0% [−10%, 10%]",
+        "corrected, severity p, 2: 100% [90%, 110%]",
+    ]
+    for word in ("ITPS", "corrected", "severity p", "by chance", "50%"):
+        assert word in figure.drawing.svg
+    assert figure.drawing.svg.startswith('<svg class="wide" ')
+    assert figure.drawing.name == "shares"
 
 
 def test_a_share_outside_is_drawn_at_the_edge() -> None:
     inside, outside = (
-        panels(
-            ["one"], COLUMNS[:1], {(0, 0): [Spot(mean, None, None, "share"), Spot(0.5, None, None, "half")]}, "s"
-        ).svg
+        shares_figure({("itps", "p"): {"1": estimate(mean), "2": estimate(0.5)}}, "s").drawing.svg
         for mean in (-9.0, -99.0)
     )
-    assert inside == outside, "how far outside does not matter"
+    assert inside.replace("−900%", "") == outside.replace("−9900%", ""), "how far outside does not matter"

@@ -1,5 +1,6 @@
 """Labelled tests of runs in Python, and as what picks the epoch or the settings of a training."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import pytest
 
 import unveil
 from tests.run_folders import Finished, experiment_on, small_frame
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.labelled import LabelledValidation, evaluate
+from unveil.models.base import Model
 from unveil.runs.labelled import labelled_validation, read_test
 from unveil.runs.train import run
 from unveil.runs.tune.subjects import Training
@@ -43,7 +45,7 @@ def test_a_file_and_frames_give_the_same(finished: Finished, labels: Path) -> No
     for test in (likes(), Columns(likes().to_dict(as_series=False))):
         found = unveil.evaluate_labelled(recommender, test)
         assert found.summary.equals(by_file.summary)
-        assert found.popularity is not None
+        assert list(found.baselines) == ["popularity"]
     assert by_file.value("labelled", "AUC", 0) == pytest.approx(float(by_file.frame["labelled:AUC"].to_numpy().mean()))
 
 
@@ -105,6 +107,25 @@ def test_the_epoch_is_the_one_with_the_best_labels(finished: Finished, labels: P
         likes().with_columns(label=1 - pl.col("label")).write_csv(labels)
         (tmp_path / "run" / "manifest.json").unlink()
         run(experiment_on(finished.log, changes), tmp_path / "run", resume=True, tell=lambda _: None)
+
+
+def test_labels_choose_among_the_blend_and_its_parts(finished: Finished, labels: Path, tmp_path: Path) -> None:
+    said = list[str]()
+    changes = {"evaluation.labelled": str(labels), "training.monitor": "AUC", "training.blend": True}
+    done = run(experiment_on(finished.log, changes), tmp_path / "run", tell=said.append)
+    (line,) = [each for each in said if each.startswith("blend ")]
+    values = {
+        name: float(value) for name, value in re.findall(r"([\w-]+) (\d\.\d{4})", line.partition("validation:")[2])
+    }
+    assert values.keys() == {"blend", "sasrec", "ease", "item-knn", "markov", "popularity"}
+    model, split = done.recommender.model, done.model()[1]
+    assert isinstance(model, Model)
+    assert values[model.name] == max(values.values())
+    test = read_test(labels, done.recommender.users, done.recommender.items, split.whole)
+    found = evaluate(model, split.train, test, model.config.length)
+    assert found.value("labelled", "AUC", 0) == pytest.approx(values[model.name], abs=1e-4)
+    with pytest.warns(UnveilWarning, match="was validated on these rows"):
+        unveil.evaluate_labelled(tmp_path / "run", labels)
 
 
 def test_a_tuner_has_the_labels_and_the_training_part_alone(finished: Finished, labels: Path) -> None:

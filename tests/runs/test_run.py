@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,12 @@ from tests.run_folders import Finished, content, experiment_on, write_log
 from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation, compare
+from unveil.models.base import Model
+from unveil.models.baselines import fitted
+from unveil.models.blend import Blend
 from unveil.models.causal import SASRec
 from unveil.runs import run_folder
+from unveil.runs.config import Experiment
 from unveil.runs.train import evaluate, prepared, run
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec
@@ -85,8 +90,11 @@ def test_judged_again_it_is_judged_the_same(finished: Finished, copy: Path) -> N
     assert evaluation.summary.equals(finished.run.evaluation.summary)
     (copy / "metrics.json").unlink()
     (copy / "cases.parquet").unlink()
-    evaluate(copy)
-    assert content(copy) == before
+    again = evaluate(copy)  # what was beside it is not known any more
+    assert again.summary.equals(evaluation.summary)
+    assert {name: each for name, each in content(copy).items() if name != "metrics.json"} == {
+        name: each for name, each in before.items() if name != "metrics.json"
+    }
 
 
 def test_a_refit_is_a_training_on_all_events_as_long_as_the_best(finished: Finished, tmp_path: Path) -> None:
@@ -112,6 +120,32 @@ def test_a_refit_is_a_training_on_all_events_as_long_as_the_best(finished: Finis
     assert isinstance(judged.model, SASRec)
     assert torch.equal(served.model.item.weight, weights["model"]["item.weight"])
     assert torch.equal(judged.model.item.weight, weights["evaluated"]["item.weight"])
+
+
+def test_a_blend_is_evaluated_and_fitted_again_with_the_same_shares(finished: Finished, tmp_path: Path) -> None:
+    """What the folder serves is the blend of its parts, each fitted on all events; or a part, if it validates best."""
+    experiment = experiment_on(finished.log, {"training.refit": True, "training.blend": True})
+    said = list[str]()
+    done = run(experiment, tmp_path / "run", tell=said.append)
+    (line,) = [each for each in said if each.startswith("blend ")]
+    assert evaluate(tmp_path / "run").summary.equals(done.evaluation.summary)
+    values = {
+        name: float(value)
+        for name, value in re.findall(r"([\w-]+) (0\.\d{4})(?:,|$)", line.partition("validation:")[2])
+    }
+    judged, served = done.recommender.model, Recommender.load(tmp_path / "run").model
+    assert isinstance(judged, Model)
+    assert isinstance(served, Model)
+    assert {"blend", "sasrec", "ease", "item-knn", "markov", "popularity"} == values.keys()
+    assert values[judged.name] == max(values.values())
+    assert type(served) is type(judged)
+    before, after = judged.state_dict(), served.state_dict()
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    if isinstance(judged, Blend):
+        assert torch.equal(before["share_P"], after["share_P"])
+    whole = fitted("ease", done.recommender.sequences)
+    own = [part for part in getattr(served, "models", [served]) if part.name == "ease"]
+    assert all(torch.equal(part.weight, whole.state_dict()["weight"]) for part in own)
 
 
 def test_the_split_comes_back(finished: Finished) -> None:
@@ -396,3 +430,39 @@ def test_a_damaged_config_is_told(copy: Path) -> None:
     (copy / "config.json").write_text("[")
     with pytest.raises(UnveilError, match=r"config\.json: cannot be read"):
         run_folder.read_config(copy)
+
+
+def test_a_run_goes_on_with_a_newer_log(finished: Finished, tmp_path: Path) -> None:
+    """Items that both logs have begin with the weights they had, new ones as they would; without epochs that is all."""
+    frame = pl.read_csv(finished.log, schema_overrides={"user_id": pl.String, "item_id": pl.String})
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    frame.filter(pl.col("item_id") != "003").write_csv(old)
+    frame.filter(pl.col("item_id") != "005").write_csv(new)
+    before = run(experiment_on(old), tmp_path / "before", tell=silent)
+    said = list[str]()
+    changes = {"training.start": str(tmp_path / "before"), "training.lr": 1e-12}
+    run(experiment_on(new, changes), tmp_path / "after", tell=said.append)
+    assert f"from       {tmp_path / 'before'}: 28 items known, 1 new, 1 gone" in said
+    one, other = (Recommender.load(tmp_path / name) for name in ("before", "after"))
+    weights = [dict(each.model.named_parameters()) for each in (one, other) if isinstance(each.model, SASRec)]
+    common = sorted(set(one.items.ids) & set(other.items.ids))
+    place = [torch.from_numpy(each.items.index(common)).long() for each in (one, other)]
+    for name in ("item.weight", "bias"):
+        assert torch.allclose(weights[0][name][place[0]], weights[1][name][place[1]], atol=1e-6)
+        if name == "item.weight":  # PAD and MASK
+            assert torch.allclose(weights[0][name][-2:], weights[1][name][-2:], atol=1e-6)
+    for name in weights[0].keys() - {"item.weight", "bias"}:
+        assert torch.allclose(weights[0][name], weights[1][name], atol=1e-6)
+    fresh, place_of_new = SASRec(before.experiment.model, len(other.items), seed=0), other.items.find("003")  # type: ignore[arg-type]
+    assert torch.allclose(weights[1]["item.weight"][place_of_new], fresh.item.weight[place_of_new], atol=1e-6)
+
+
+def test_a_run_to_go_on_from_that_does_not_fit(finished: Finished, tmp_path: Path) -> None:
+    start = {"training.start": str(finished.folder)}
+    with pytest.raises(UnveilError, match=r"model\.width: the network to go on .* another form: found '8, and now 16'"):
+        run(experiment_on(finished.log, {**start, "model.width": 16}), tmp_path / "run", tell=silent)
+    popular = Experiment.of("quick", {"data.log": str(finished.log), "model.name": "popularity"})
+    run(popular, tmp_path / "popular", tell=silent)
+    with pytest.raises(UnveilError, match="no network to go on from: found 'popularity'"):
+        run(experiment_on(finished.log, {"training.start": str(tmp_path / "popular")}), tmp_path / "run", tell=silent)
+    assert not (tmp_path / "run").exists()

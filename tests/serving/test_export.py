@@ -60,5 +60,5 @@ def test_a_network_that_no_onnx_file_can_hold_is_told_and_served_by_torch(
 
 def test_what_is_no_network_is_not_exported(tmp_path: Path) -> None:
     for export in (export_onnx, export_embeddings):
-        with pytest.raises(UnveilError, match="only a network can be exported: found 'ByLength'"):
+        with pytest.raises(UnveilError, match="only a network or a baseline can be written: found 'ByLength'"):
             export(by_hand(), tmp_path / "out")

@@ -55,7 +55,7 @@ def test_an_occupied_folder_is_refused_unless_told(finished: Finished, saved: Pa
 
 
 def test_what_is_no_network_is_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(UnveilError, match="only a network can be saved: found 'ByLength'"):
+    with pytest.raises(UnveilError, match="only a network or a baseline can be written: found 'ByLength'"):
         by_hand().save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 

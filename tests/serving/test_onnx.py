@@ -136,7 +136,8 @@ def test_a_network_without_a_form_is_named() -> None:
     type(model).name, name = "gru5rec", type(model).name
     try:
         with pytest.raises(
-            UnveilError, match="no ONNX form: found 'gru5rec', expected one of bert4rec, gru4rec, sasrec"
+            UnveilError,
+            match="no ONNX form: found 'gru5rec', expected one of bert4rec, ease, gru4rec, item-knn, sasrec",
         ):
             as_bytes(model, LENGTH)
     finally:

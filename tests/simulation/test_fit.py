@@ -124,13 +124,6 @@ def test_a_world_is_the_seed_s_and_progress_ends_at_the_end() -> None:
     assert [done for done, _ in told[: len(told) // 3]] == sorted(done for done, _ in told[: len(told) // 3])
 
 
-def test_the_short_way_is_the_long_way() -> None:
-    log = rated(users=20, items=15, longest=8)
-    short = World.fit(log, steps=8, recipe="regularised", seed=3)
-    long = fit_world(log, Fit(steps=8, recipe="regularised", seed=3))
-    np.testing.assert_array_equal(short.relevance_logits.P_UK, long.relevance_logits.P_UK)
-
-
 def without_ratings(log: Interactions) -> Interactions:
     return replace(log, rating=None)
 

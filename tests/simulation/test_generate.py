@@ -12,8 +12,8 @@ from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.propensity.factors import TILE, Factors
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.choice import CHOICES, choice_model
-from unveil.simulation.generate import draw, rate_that_leaves, whole_tiles
+from unveil.simulation.choice import CHOICES
+from unveil.simulation.generate import draw, rate_that_leaves
 from unveil.simulation.world import World
 
 USERS, ITEMS, STEPS = 2, 3, 2
@@ -35,7 +35,7 @@ def tiny_world(copies: int = 1) -> World:
 
 def probability_of_events(world: World, name: str, relevance_draw: bool) -> NDArray[np.float64]:
     """P(Y_sit = 1), by adding up the probabilities of all outcomes of exposure and relevance."""
-    model, total = choice_model(name), np.zeros((USERS, ITEMS, STEPS))
+    model, total = CHOICES[name](), np.zeros((USERS, ITEMS, STEPS))
     for user, step in zip(*world.slots(), strict=True):
         at = np.array([user]), np.array([step])
         theta, gamma = world.exposure(*at)[0].astype(float), world.relevance(*at)[0].astype(float)
@@ -55,7 +55,7 @@ def probability_of_events(world: World, name: str, relevance_draw: bool) -> NDAr
 @pytest.mark.parametrize("name", list(CHOICES))
 def test_frequencies_are_those_of_exact_enumeration(name: str, relevance_draw: bool) -> None:
     world = tiny_world(DRAWS)
-    events = draw(world, np.random.default_rng(1), choice_model(name), relevance_draw=relevance_draw)
+    events = draw(world, np.random.default_rng(1), CHOICES[name](), relevance_draw=relevance_draw)
     count = np.zeros((USERS, ITEMS, STEPS))
     np.add.at(count, (events.user_N // DRAWS, events.item_N, events.step_N), 1)
     expected = probability_of_events(tiny_world(), name, relevance_draw)
@@ -80,20 +80,16 @@ def test_the_rational_users_probability_worked_by_hand() -> None:
 @pytest.mark.parametrize("name", list(CHOICES))
 def test_a_draw_does_not_depend_on_the_block_size(name: str, block: int) -> None:
     world = World.builtin(WorldSpec(users=61, items=37, steps=23), seed=3)
-    usual = draw(world, np.random.default_rng(7), choice_model(name))
-    blocked = draw(world, np.random.default_rng(7), choice_model(name), block=block)
+    usual = draw(world, np.random.default_rng(7), CHOICES[name]())
+    blocked = draw(world, np.random.default_rng(7), CHOICES[name](), block=block)
     for column in ("user_N", "item_N", "step_N"):
         np.testing.assert_array_equal(getattr(usual, column), getattr(blocked, column))
-
-
-def test_blocks_are_whole_tiles() -> None:
-    assert [whole_tiles(size) for size in (0, 1, TILE, TILE + 1)] == [TILE, TILE, TILE, 2 * TILE]
 
 
 def test_progress_ends_with_every_slot_done() -> None:
     seen: list[tuple[int, int]] = []
     world = World.builtin(WorldSpec(users=30, items=9, steps=12))
-    draw(world, np.random.default_rng(0), choice_model("rational_all"), block=1, progress=lambda *at: seen.append(at))
+    draw(world, np.random.default_rng(0), CHOICES["rational_all"](), block=1, progress=lambda *at: seen.append(at))
     slots = len(world.slots()[0])
     assert seen[-1] == (slots, slots)
     assert seen == sorted(set(seen))
@@ -149,7 +145,7 @@ def test_severities_share_their_luck() -> None:
     gamma = []
     for severity in (1, 3):
         harsh = world.with_severity(severity)
-        events = draw(harsh, np.random.default_rng(2), choice_model("rational_exposed"), relevance_draw=False)
+        events = draw(harsh, np.random.default_rng(2), CHOICES["rational_exposed"](), relevance_draw=False)
         table = np.zeros((40, 20))
         table[events.user_N, events.step_N] = harsh.relevance_of(events.user_N, events.item_N, events.step_N)
         gamma.append(table)

@@ -12,8 +12,8 @@ from unveil.cli.main import app
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.describe import WorldLog, at_severities
 from unveil.simulation.world import World
-from unveil.simulation.world_log import WorldLog, at_severities
 
 
 def small() -> World:

@@ -22,8 +22,7 @@ from unveil.runs.config import Experiment
 from unveil.runs.workers import Inline
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-from unveil.studies.advise import Advise, advice_of, advise_study, draw_log
-from unveil.studies.advise_plan import CONFIG, config_of, write_config
+from unveil.studies.advise import Advise, advice_of, advise_study, draw_log, scenarios
 from unveil.studies.candidates import (
     Candidates,
     check_columns,
@@ -32,10 +31,9 @@ from unveil.studies.candidates import (
     learns_from,
     some_users,
 )
-from unveil.studies.decision import HEADLINE, Advice, Floats
+from unveil.studies.decision import CONFIG, HEADLINE, Advice, Draw, Floats, Scenario, config_of, write_config
 from unveil.studies.engine import Answer, Report, run, write
 from unveil.studies.results import TRUE, Measure
-from unveil.studies.scenarios import Draw, Scenario, scenarios
 
 TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
 ONE = scenarios(("rational_exposed",), (1.0,))

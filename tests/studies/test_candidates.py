@@ -10,6 +10,7 @@ from unveil.estimators.inverse import ITPS
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.advise import EFFORTS, scenarios
 from unveil.studies.arms import Variant, family
 from unveil.studies.candidates import (
     LogShape,
@@ -18,8 +19,7 @@ from unveil.studies.candidates import (
     probe,
     some_users,
 )
-from unveil.studies.decision import mean_over_strata
-from unveil.studies.scenarios import EFFORTS, Scenario, scenarios
+from unveil.studies.decision import Scenario, mean_over_strata
 
 
 def test_every_combination_that_fits_together() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.audit.small import drawn, log_of
 from tests.pages import faults
-from unveil.audit.motion import PlaceTests, expected_means, repeats
-from unveil.audit.timing import ALPHA, LEAST, pair, positions
+from unveil.audit.motion import PlaceTests, expected_means
+from unveil.audit.timing import ALPHA, LEAST, first_interactions, pair, positions
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions, Sequences
 from unveil.data.titles import named_items
@@ -52,7 +52,7 @@ class Found(NamedTuple):
 
 def found_in(log: Interactions, titles: Sequence[str], items: str | None = None, draws: int = 50) -> Found:
     data, mean_V = ItemData.of(log, titles, items), None
-    if draws and not repeats(data.sequences):
+    if draws and len(first_interactions(data.sequences)) == len(data.sequences):
         places = positions(data.sequences)
         mean_V = tuple(expected_means(data.sequences, places, draws, np.random.default_rng(0)).tolist())
     return Found(data, place_tests(data, mean_V, draws))

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.run_folders import Finished
-from unveil.studies import paper
+from unveil.studies import paper, shipped
 from unveil.studies.paper import published_line
 
 
@@ -43,5 +43,5 @@ def test_another_protocol_is_not_held_beside_them(change: str, finished: Finishe
 
 
 def test_every_data_set_with_figures_is_one_that_can_be_recognised() -> None:
-    known = paper.paper()
+    known = shipped("paper")
     assert {each["data"] for each in known["others"]} <= set(known["real"]["data"])

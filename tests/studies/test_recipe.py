@@ -10,7 +10,7 @@ from unveil.cli.reproduce import RecipeOptions
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
 from unveil.studies.engine import Answer, run, write
-from unveil.studies.recipe import ARMS, Recipe, gains
+from unveil.studies.recipe import Recipe, gains
 from unveil.studies.results import STANDARD, TRUE
 from unveil.studies.rq1 import RQ1
 
@@ -62,7 +62,7 @@ def test_the_oracle_is_no_gain_of_the_recipe() -> None:
 def test_popular_negatives_are_the_recipes_alone() -> None:
     assert not RQ1.by_popularity
     assert Recipe.by_popularity
-    assert RecipeOptions(output=Path("out")).arms() == ARMS
+    assert RecipeOptions(output=Path("out")).arms() == Recipe().estimators
 
 
 @pytest.mark.parametrize("arms", [("itps@popularity",), ("naive",), ("naive", "ideal"), ("itps@popularity", "ideal")])

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from unveil.studies.engine import Answer, Cell, Context, Study
 from unveil.studies.results import Measure
-from unveil.studies.tables import along_figure, arms_table
 
 HEIGHT = Measure("", "full", "height")
 
@@ -20,10 +19,10 @@ ITPS closes {{ gap_closed | percent }} of the gap{% if gap_closed > 0.6 %}, more
 
 It is {{ (results.at(level=1.0).estimate("itps", height)) | estimate }} high.
 {% endblock %}
-{% block tables %}{{ show("arms", "Heights at level 1") }}{% endblock %}
+{% block tables %}{{ show(draw.arms_table(results.at(level=1.0), [height]), "Heights at level 1") }}{% endblock %}
 {% block page %}
 ## Along the levels
-{{ show("along", title="Higher and higher") }}
+{{ show(draw.along_figure(results, "level", height), title="Higher and higher") }}
 
 > Warning: this is a toy.
 {% endblock %}
@@ -44,12 +43,6 @@ It is {{ (results.at(level=1.0).estimate("itps", height)) | estimate }} high.
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
         yield {"protocol": "full", "metric": "height", "value": record["height"]}
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        return {"arms": arms_table(answer.results.at(level=1.0), [HEIGHT])}
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        return {"along": along_figure(answer.results, "level", HEIGHT)}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         gap = answer.results.gap_closed("itps", HEIGHT)

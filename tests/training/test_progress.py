@@ -38,3 +38,15 @@ def test_a_terminal_gets_a_bar_with_loss_best_and_time() -> None:
     assert isinstance(watch, Live)
     for piece in ("epoch 5/5", "loss 6.5000", "10/10", "0:00:00"):
         assert piece in text
+
+
+def test_the_end_is_where_patience_ends_unless_validation_improves() -> None:
+    plan = Plan(epochs=100, batches=2, done=0, monitor="NDCG@10", grace=6)
+    assert [plan.end(best) for best in (None, Best(2, 0.1), Best(97, 0.1))] == [100, 8, 100]
+    assert Plan(100, 2, 0, "NDCG@10").end(Best(2, 0.1)) == 100
+    watch = watcher(Console(file=io.StringIO(), force_terminal=True, width=120))
+    assert isinstance(watch, Live)
+    watch.start(plan)
+    watch.epoch(SECOND, Best(5, 0.125))
+    assert watch.bar.tasks[0].total == 2 * 11
+    watch.stop()

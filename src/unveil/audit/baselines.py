@@ -13,7 +13,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import NDCG, Recall
 from unveil.evaluation.protocols import Candidates, usual_negatives
 from unveil.evaluation.statistics import bootstrap
-from unveil.models.baselines import Popularity
+from unveil.models.baselines import Popularity, PopularityConfig
 
 K = 10
 _CELLS = 100_000_000  # cases × items that are looked at, drawn at random where there are more; at least 200 cases
@@ -67,7 +67,9 @@ def _scores(name: str, split: Split, rng: np.random.Generator) -> list[Score]:
     figures: dict[tuple[str, str, str], NDArray[np.float64]] = {}
     for baseline, score_V in popularity(split).items():
         # Scores as places, equal for equal ones: single precision holds them exactly.
-        scorer = Popularity(torch.from_numpy(np.unique(score_V, return_inverse=True)[1].astype(np.float32)))
+        place_V = torch.from_numpy(np.unique(score_V, return_inverse=True)[1])
+        scorer = Popularity(PopularityConfig(), len(score_V))
+        scorer.bias.copy_(place_V)
         for protocol in drawn.protocols:
             rank_C = evaluator.ranks(scorer, protocol)
             figures |= {(baseline, protocol, f"{metric.name}@{K}"): metric(rank_C, K) for metric in (Recall(), NDCG())}

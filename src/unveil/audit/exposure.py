@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions, Sequences
-from unveil.data.slots import Slots
+from unveil.estimators.base import events
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.propensity.weights import diagnose, inverse
@@ -133,8 +133,6 @@ class Costs:
 def costs(train: Sequences, window: int = WINDOW) -> Costs:
     """Weigh every training event by popularity: static, at its step, and at its step and those around it."""
     recent = train.recent(window)
-    columns = (recent.user_N, recent.item_N, recent.step_N)
-    slots = Slots(*(torch.from_numpy(column_N.astype(np.int64)) for column_N in columns))
     models: dict[str, PropensityModel] = {
         "ips": StaticPopularity(window),
         "itps": TemporalPopularity(window),
@@ -144,7 +142,7 @@ def costs(train: Sequences, window: int = WINDOW) -> Costs:
     alone = float((np.unique(cell_N, return_counts=True)[1] == 1).sum() / len(cell_N))
     settings = []
     for name, model in models.items():
-        theta_M = model.fit(train)(slots)
+        theta_M = model.fit(train)(events(recent))
         ordered = np.sort(theta_M.numpy())
         # Clips raise about these shares of the propensities; they have two digits, to be copied.
         clips = [float(f"{ordered[int(share * len(ordered))]:.1e}") if share else 0.0 for share in CLIPPED]

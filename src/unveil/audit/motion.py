@@ -25,7 +25,6 @@ from unveil.audit.timing import (
     Family,
     Floats,
     Timing,
-    pairs,
     positions,
     select,
     some_users,
@@ -34,11 +33,6 @@ from unveil.audit.timing import (
     two_sided,
 )
 from unveil.data.interactions import Sequences, offsets
-
-
-def repeats(sequences: Sequences) -> int:
-    """Interactions with an item that the user had before: with any, draws were not without replacement."""
-    return len(sequences) - len(np.unique(pairs(sequences)))
 
 
 def expected_means(sequences: Sequences, u_N: Floats, draws: int, rng: np.random.Generator) -> Floats:

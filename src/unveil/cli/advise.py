@@ -24,7 +24,7 @@ from unveil.cli.options import (
 )
 from unveil.cli.terminal import bar, print_paragraphs, run_study, this_command
 from unveil.errors import UnveilError
-from unveil.studies.scenarios import EFFORTS
+from unveil.studies import shipped
 
 
 def audit(
@@ -87,10 +87,10 @@ def _by_effort(name: str, about: str, nothing: str = "none", panel: str = _TRIED
     """An option whose default is the effort's: the help names what it is at each."""
 
     def shown(value: object) -> str:
-        values = value if isinstance(value, tuple) else (value,)
+        values = value if isinstance(value, list) else [value]
         return ", ".join(f"{each:g}" if isinstance(each, float) else str(each) or nothing for each in values) or nothing
 
-    defaults = (f"{shown(effort[name])} ({called})" for called, effort in EFFORTS.items())
+    defaults = (f"{shown(effort[name])} ({called})" for called, effort in shipped("defaults")["advise"].items())
     return option(f"{about} By default {' or '.join(defaults)}.", panel=panel)
 
 
@@ -146,7 +146,7 @@ def advise(
     """
     from unveil.studies.advise import advise_study
     from unveil.studies.advise_by_test import AdviseByTest, has_random_rows, write_test_config
-    from unveil.studies.advise_plan import write_config
+    from unveil.studies.decision import write_config
 
     source, given = options.source(), tried.settings()
     if test is None and not has_random_rows(source.load()):

@@ -119,9 +119,10 @@ def rq5(
 
 def data_set_of(options: LogOptions) -> str:
     """The data set of the paper that the log is by its name or by its size; else the first one."""
-    from unveil.studies.paper import paper, recognised, size_of
+    from unveil.studies import shipped
+    from unveil.studies.paper import recognised, size_of
 
-    if options.log in paper()["real"]["data"]:
+    if options.log in shipped("paper")["real"]["data"]:
         return options.log
     return recognised(*size_of(options.source().load())) or "ml-1m"
 

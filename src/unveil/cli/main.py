@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from unveil import __version__
-from unveil.cli import advise, calibrate, data, evaluate, loop, propensity, recommend, reproduce, train, world
+from unveil.cli import advise, data, evaluate, loop, propensity, recommend, reproduce, train, world
 from unveil.cli.options import takes_options
 from unveil.errors import UnveilError, UnveilWarning
 
@@ -41,7 +41,7 @@ for group in (data, world, propensity, reproduce):
     app.add_typer(inner, name=group.__name__.rpartition(".")[2])
 for command in (
     *(advise.audit, advise.advise, train.train, train.tune, evaluate.evaluate, evaluate.compare, evaluate.report),
-    *(calibrate.calibrate, recommend.recommend, recommend.export, recommend.serve),
+    *(evaluate.calibrate, recommend.recommend, recommend.export, recommend.serve),
     *(loop.demo, loop.theory, loop.loop),
 ):
     app.command(command.__name__)(takes_options(command))

@@ -173,11 +173,24 @@ class TrainingOptions:
     estimator: Annotated[
         str | None, option("naive, corrected, itps …: see docs/estimators; or your own.", "--estimator", "-e")
     ] = None
-    model: Annotated[str | None, option("sasrec (default), bert4rec or gru4rec.")] = None
+    model: Annotated[
+        str | None, option("sasrec (default), bert4rec, gru4rec; ease, item-knn, markov …: docs/models.")
+    ] = None
     preset: Annotated[
         str | None, option("auto (default: settings that suit the log), quick (to try things), converged or paper.")
     ] = None
-    minutes: Annotated[float | None, option("Stop training after this time, with the best weights so far.")] = None
+    blend: Annotated[
+        bool | None, option("Network and baselines score together, by validation (auto does).", "--blend/--no-blend")
+    ] = None
+    minutes: Annotated[float | None, option("Time to train, the last fit included; then the best so far counts.")] = (
+        None
+    )
+    refit: Annotated[
+        bool | None, option("After the evaluation, fit on all events what is served (auto does).", "--refit/--no-refit")
+    ] = None
+    start: Annotated[
+        Path | None, option("Run whose settings and weights to go on from, with a newer log.", "--from", metavar="RUN")
+    ] = None
     config: Annotated[Path | None, option("TOML file of settings; it may extend a preset.")] = None
     assignments: Assignments = None
     world: World = None
@@ -199,10 +212,16 @@ class TrainingOptions:
         changes = {f"data.{name}": value for name, value in log.settings().items()}
         changes |= {"model.name": self.model, "estimator.name": self.estimator, "data.world": self.world}
         changes |= {"training.seed": self.seed, "training.device": self.device, "training.minutes": self.minutes}
+        changes |= {"training.blend": self.blend, "training.refit": self.refit}
         candidates = self.validation_candidates
         changes |= {"evaluation.candidates": candidates and str(candidates), "evaluation.labelled": self.validation}
         changes = {name: value for name, value in changes.items() if value is not None}
         changes |= dict(map(parsed, self.assignments or ()))
+        if self.start is not None:
+            if self.config or self.preset:
+                raise UnveilError("settings and a run to go on from", expected="one of them: a run has its settings")
+            changes["training.start"] = str(self.start)
+            begun = begun or self.start
         named, own = self.config or self.preset, None if begun is None else read_config(begun)
         if own is not None and named is None:
             return own.changed({"evaluation.uniform": None, "evaluation.popular": None, **changes})

@@ -23,6 +23,7 @@ from unveil.cli.options import (
 )
 from unveil.cli.terminal import run_study, until_stopped
 from unveil.errors import UnveilError
+from unveil.studies import shipped
 
 HELP = "The research questions of the paper, reproduced and compared with it; and others beyond it."
 
@@ -30,21 +31,9 @@ _SIZE, _WORLD, _TRAINING = "How much", "The world and its log", "Training and ev
 _AXES = "What is varied, one at a time"
 #: The paper's severities.
 ALONG = (1.0, 2.0, 3.0, 4.0)
-#: All that need no sampling, from the naive loss to the one that knows the relevance.
-_BEYOND = (
-    "naive,ips,itps,itps-shrunk,doubly-robust,corrected,corrected-distilled,rational,consideration,corrected-tempered,"
-    "logit-adjustment,wmf-distilled,wmf-distilled-rated,ideal"
-)
-_ASSUMPTIONS = _BEYOND.replace("doubly-robust,", "").replace("logit-adjustment,", "")
-_RECIPE = (
-    "naive,ips@popularity+exponent=0.5,itps@popularity+exponent=0.2,ips@popularity,itps@popularity,itps@true,ideal"
-)
-_UNBIASED = (
-    "most-popular,popularity-balanced,item-knn,ease,naive,naive-validated,bert4rec,ips@popularity,itps@popularity,"
-    "itps@popularity+exponent=0.2,logit-adjustment@popularity,wmf-distilled"
-)
-_CHOICES = "rational_exposed,categorical_exposed,rational_all"
-_PROPENSITIES = "true,noisy:0.5,noisy:1,popularity"
+_DEFAULTS = shipped("defaults")
+_BEYOND = _DEFAULTS["beyond"]["estimators"]
+_CHOICES, _PROPENSITIES = (_DEFAULTS["assumptions"][name] for name in ("choices", "propensities"))
 
 
 def _option(about: str, panel: str | None = None, *names: str, **more: Any) -> Any:
@@ -53,8 +42,14 @@ def _option(about: str, panel: str | None = None, *names: str, **more: Any) -> A
 
 Severity = Annotated[float, _option("Exponent p of exposure, θ = ô^p; above 0.")]
 Severities = Annotated[list[float] | None, _option("Exponent p of exposure; repeat for more. By default 1, 2, 3, 4.")]
-_WHICH = "Which to train, with commas between; itps@popularity+clip=5% has settings of its own."
-_PRESETS = "converged (one backbone for all), quick, tuned, or paper (a network for each)."
+Preset = Annotated[
+    str, _option("converged (one backbone for all), quick, tuned, or paper (the authors' settings, one for each).")
+]
+Replicates = Annotated[int, _option("Repeat everything random; of worlds, only what is drawn from them.", _SIZE)]
+Worlds = Annotated[int, _option("Number of worlds; several add their variance to the intervals.", _SIZE)]
+Estimators = Annotated[
+    str, _option("Which to train, with commas between; itps@popularity+clip=5% has settings of its own.", _SIZE)
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +57,9 @@ class RunOptions(WorkerOptions):
     """Where results go, who does the work, and what all trainings share."""
 
     output: Annotated[Path, _option("Folder of the run: new, or one to continue.", None, "--output", "-o")]
-    preset: Annotated[str, _option("paper (the authors' settings), converged (one network for all) or quick.")] = (
-        "paper"
-    )
-    replicates: Annotated[int, _option("Repeat everything random.", _SIZE)] = 5
-    estimators: str = "naive"
+    preset: Preset = "paper"
+    replicates: Replicates = 5
+    estimators: Estimators = "naive,ips,itps,ideal"
     negatives: Annotated[int, _option("Negatives drawn uniformly for each case.", _TRAINING)] = 100
     assignments: Annotated[list[str] | None, set_option("A setting of all, or of one (ips:NAME=VALUE).")] = None
     seed: Annotated[int, _option("Seed of everything random.")] = 0
@@ -86,10 +79,7 @@ class RunOptions(WorkerOptions):
 class StudyOptions(RunOptions):
     """The settings of a study on semi-synthetic data."""
 
-    preset: Annotated[str, _option("paper (the authors' settings), tuned (our search), converged or quick.")] = "paper"
-    replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 5
-    worlds: Annotated[int, _option("Number of worlds; several add their variance to the intervals.", _SIZE)] = 1
-    estimators: Annotated[str, _option(_WHICH, _SIZE)] = "naive,ips,itps,ideal"
+    worlds: Worlds = 1
     copy_from: Annotated[Path | None, _option("Copy cells from another question's folder.", _SIZE, "--from")] = None
     data: Annotated[str, _option("A log with ratings, 'builtin', or the folder of a world.", _WORLD)] = "ml-100k"
     steps: Annotated[int, _option("Ratings of each user that a world is fitted to: the last T.", _WORLD)] = 100
@@ -108,8 +98,8 @@ class StudyOptions(RunOptions):
 class BeyondOptions(StudyOptions):
     """With defaults of its own, and the propensities that are estimated."""
 
-    preset: Annotated[str, _option(_PRESETS)] = "converged"
-    worlds: Annotated[int, _option("Number of worlds; intervals are over them.", _SIZE)] = 3
+    preset: Preset = "converged"
+    worlds: Worlds = 3
     estimators: Annotated[str, _option("Which to train, once more with each of --estimated.", _SIZE)] = _BEYOND
     estimated: Annotated[
         str, _option("Propensities from the log, each one more arm (corrected@popularity); '' for none.", _SIZE)
@@ -128,17 +118,17 @@ class BeyondOptions(StudyOptions):
 class RecipeOptions(StudyOptions):
     """With the recipe's arms."""
 
-    preset: Annotated[str, _option(_PRESETS)] = "converged"
-    estimators: Annotated[str, _option(_WHICH, _SIZE)] = _RECIPE
+    preset: Preset = "converged"
+    estimators: Estimators = _DEFAULTS["recipe"]["estimators"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssumptionOptions(StudyOptions):
     """The study at its base point, and the levels of each axis."""
 
-    preset: Annotated[str, _option(_PRESETS)] = "quick"
-    replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 3
-    estimators: Annotated[str, _option(_WHICH, _SIZE)] = _ASSUMPTIONS
+    preset: Preset = "quick"
+    replicates: Replicates = 3
+    estimators: Estimators = _DEFAULTS["assumptions"]["estimators"]
     severity: Annotated[float, _option("Exponent p of exposure at the base point.")] = 1.0
     severities: Annotated[str, _option("Exponents p; '' does not vary them.", _AXES)] = "1,2,4"
     foresights: Annotated[str, _option("How far exposure follows relevance; '' does not vary it.", _AXES)] = "0,1,2"
@@ -178,9 +168,11 @@ class UnbiasedOptions(RunOptions):
     candidates: Annotated[str | None, _option("Items to rank, one id a line; by default all.")] = None
     min_rating: Annotated[float | None, _option("Ratings from which an item is liked, in log and test.")] = None
     metric: Annotated[str | None, _option("NDCG@k, Recall@k, MAP@k or AUC; by default NDCG@10.")] = None
-    preset: Annotated[str, _option(_PRESETS)] = "quick"
-    replicates: Annotated[int, _option("Repeat everything random.", _SIZE)] = 3
-    estimators: Annotated[str, _option("Baselines and estimators; bert4rec is naive BERT4Rec.", _SIZE)] = _UNBIASED
+    preset: Preset = "quick"
+    replicates: Replicates = 3
+    estimators: Annotated[str, _option("Baselines and estimators; bert4rec is naive BERT4Rec.", _SIZE)] = _DEFAULTS[
+        "unbiased"
+    ]["estimators"]
     sizes: Annotated[str | None, _option("Users of slices for calibration; by default 10,30,100,140.", _SIZE)] = None
 
     def settings(self) -> dict[str, Any]:

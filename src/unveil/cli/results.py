@@ -13,25 +13,37 @@ if TYPE_CHECKING:
     from unveil.evaluation.result import Comparison, Evaluation
 
 
-def print_evaluation(evaluation: "Evaluation") -> None:
-    """A row for each metric, a column for each protocol; below, the popularity baseline where it is known."""
+def print_evaluation(evaluation: "Evaluation", estimator: str = "naive") -> None:
+    """A row for each metric, a column for each protocol; below, a row for each baseline, and what they say."""
+    from unveil.report.prose import Prose
+
     cells = _cells(evaluation.summary)
-    baseline = {} if evaluation.popularity is None else _cells(evaluation.popularity)
-    tables = {"": cells} | ({"popularity": baseline} if baseline else {})
     ranked = [cell for cell in cells if cell[0] != "lists"]
     protocols, names = list(dict.fromkeys(protocol for protocol, _ in ranked)), in_order(name for _, name in ranked)
-    rows = [
-        [f"{of} {name}".lstrip(), *(_figure(figures.get((protocol, name))) for protocol in protocols)]
-        for of, figures in tables.items()
-        for name in names
-    ]
+    rows = [[name, *(_figure(cells.get((protocol, name))) for protocol in protocols)] for name in names]
     of = "on the labelled test" if protocols == ["labelled"] else "on the test events"
     print_table([of, *protocols], rows)
-    lists = [[cell[1], *(_figure(each.get(cell)) for each in tables.values())] for cell in cells if cell[0] == "lists"]
+    lists = [[cell[1], _figure(figure)] for cell, figure in cells.items() if cell[0] == "lists"]
     if lists:
         typer.echo()
-        print_table(["list metrics", "all users", *list(tables)[1:]], lists)
+        print_table(["list metrics", "all users"], lists)
+    if evaluation.baselines:
+        typer.echo()
+        _print_baselines(evaluation)
     typer.echo("mean over users ± half of its 95% bootstrap interval; ties go against the target")
+    for line in Prose(["baselines.md.j2"], {"evaluation": evaluation, "estimator": estimator}).paragraphs("verdict"):
+        typer.echo(line)
+
+
+def _print_baselines(evaluation: "Evaluation") -> None:
+    protocol, shown = evaluation.protocol, ("NDCG@10", "Recall@10")
+    rows = []
+    for name, each in {"this model": None, **evaluation.baselines}.items():
+        cells = _cells(evaluation.summary if each is None else each.summary)
+        tested = each is not None and each.difference is not None
+        gain = f"{each.difference:+.4f} [{each.low:+.4f}, {each.high:+.4f}]" if each and tested else ""
+        rows.append([name, *(_figure(cells.get((protocol, metric))) for metric in shown), gain])
+    print_table([f"{protocol} ranking", *shown, "model − baseline"], rows)
 
 
 def _cells(summary: "pl.DataFrame") -> dict[tuple[str, str], dict[str, Any]]:

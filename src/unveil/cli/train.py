@@ -4,7 +4,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -31,6 +31,7 @@ def train(
     address: Annotated[str | None, option("No longer used.", hidden=True)] = None,
     resume: Annotated[bool, option("Continue a run that was stopped, or start it.", "--resume")] = False,
     page: Annotated[bool, option("Write the run's page, index.html.", "--page/--no-page")] = True,
+    baselines: Annotated[bool, option("Fit baselines too, and compare.", "--baselines/--no-baselines")] = True,
 ) -> None:
     """Train a recommender on a log and evaluate it on the held-out interactions.
 
@@ -51,13 +52,11 @@ def train(
     place = Place.of_environment()
     if place is not None:
         resume = resume or (place.attempt > 0 and (output / CONFIG).exists())
+    how: Any = {"resume": resume, "watch": watcher(), "tell": typer.echo, "baselines": baselines}
     experiment = training.experiment(options, output if resume and (output / CONFIG).exists() else None)
     try:
         with sigterm_interrupts():
-            if place is not None:
-                done = run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
-            else:
-                done = run(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
+            done = run(experiment, output, **how) if place is None else run_rank(experiment, output, place, **how)
     except (KeyboardInterrupt, WorkerLostError) as stop:
         interrupted = isinstance(stop, KeyboardInterrupt)
         if place is None or place.rank == 0:
@@ -69,10 +68,11 @@ def train(
     if done is None:
         return
     fitted, best = done.fitted, ""
-    if fitted.best is not None:
+    if fitted.best is not None and fitted.epochs:
         best = f", best at {fitted.best.epoch} (validation {done.experiment.training.monitor} {fitted.best.value:.4f})"
-    typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{' (stopped early)' * fitted.stopped_early}{best}")
-    print_evaluation(done.evaluation)
+    if fitted.epochs:
+        typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{' (stopped early)' * fitted.stopped_early}{best}")
+    print_evaluation(done.evaluation, str(done.experiment.estimator["name"]))
     if (line := published_line(done)) is not None:
         typer.echo(line)
     typer.echo(f"the run is in {output}; next: unveil recommend {output}")

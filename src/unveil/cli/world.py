@@ -103,13 +103,13 @@ def draw(
 
     from unveil.data.writers import write
     from unveil.report.prose import Prose
-    from unveil.simulation.choice import choice_model
+    from unveil.simulation.choice import CHOICES
     from unveil.simulation.world import World
 
     check_new_file(output, overwrite=overwrite)
     if save_world is not None:
         check_free(save_world, overwrite=overwrite)
-    choice_model(choice)
+    CHOICES[choice]()
     saved = World.open(world, seed)
     source = (saved if severity is None else saved.with_severity(severity)).with_foresight(foresight)
     noise = ratings_noise if ratings or stars else None

@@ -21,7 +21,6 @@ from unveil.evaluation.metrics import CatalogueMetric, ListMetric, RankMetric, T
 from unveil.evaluation.protocols import FULL, Candidates, case_fingerprint, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, checked_scores, evaluating, rank_among, rank_among_all, top_items
 from unveil.evaluation.result import Evaluation, column
-from unveil.models.baselines import Popularity
 from unveil.propensity.factors import Indices
 from unveil.propensity.known import TrueWorld
 
@@ -118,11 +117,6 @@ class Evaluator:
         frame = frame.with_columns(pl.Series(name, columns[name], pl.Float64) for name in self.case_metrics)
         lists = {f"lists:{m.name}@{top}": m(top_CK, n_items) for m in metrics_of(CatalogueMetric)}
         return Evaluation.of(frame, lists, self.candidates.fingerprint(), resamples=resamples, seed=seed)
-
-    def with_popularity(self, scorer: Scorer, resamples: int = 1000) -> Evaluation:
-        """The figures of a scorer with those of popularity on the same cases."""
-        baseline = self.evaluate(Popularity(torch.from_numpy(self.count_V.astype(np.float32))), resamples=resamples)
-        return replace(self.evaluate(scorer, resamples=resamples), popularity=baseline.summary)
 
     def ranks(self, scorer: Scorer, protocol: str = FULL) -> NDArray[np.int64]:
         """rank_C of the targets under one protocol and nothing else: what validation during training needs."""

@@ -27,7 +27,7 @@ from unveil.evaluation.calibration import Reliability, fine_bins, of_all
 from unveil.evaluation.protocols import seen_cells
 from unveil.evaluation.ranking import Scorer, checked_scores, evaluating
 from unveil.evaluation.result import Evaluation
-from unveil.models.base import Backbone
+from unveil.models.base import Model
 from unveil.wording import quantity
 
 PROTOCOL = "labelled"
@@ -266,8 +266,8 @@ class LabelledValidation:
     def __str__(self) -> str:
         return f"validation {self.test}; do not report on these users"
 
-    def __call__(self, scorer: Backbone) -> float:
-        device, k = next(scorer.parameters()).device, int(self.monitor.partition("@")[2] or 1)
+    def __call__(self, scorer: Model) -> float:
+        device, k = scorer.device, int(self.monitor.partition("@")[2] or 1)
         scored = blocks(scorer, self.sequences, self.test, scorer.config.length, device)
         return float(np.concatenate([metrics(block, [k])[1][self.monitor] for block in scored]).mean())
 

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
 from itertools import combinations
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from unveil.files import write_json, write_whole
 
 _AGAIN = "Write it anew: unveil evaluate on this folder."
 CASES, METRICS = "cases.parquet", "metrics.json"
+_HEADLINE = ("NDCG", 10)  # what baselines are compared by
 
 #: What every figure stands on; written beside the figures.
 RULES = {
@@ -46,7 +47,8 @@ class Evaluation:
     frame: pl.DataFrame
     summary: pl.DataFrame
     fingerprint: str  # of cases and negatives: what must agree before two evaluations are compared
-    popularity: pl.DataFrame | None = None  # the summary of the popularity baseline on the same cases
+    baselines: Mapping[str, "Beside"] = field(default_factory=dict)  # by name, on the same cases
+    skipped: Mapping[str, str] = field(default_factory=dict)  # baselines that were not fitted, and why
 
     @classmethod
     def of(
@@ -67,6 +69,30 @@ class Evaluation:
         rows += [(*parts(name), value, None, None, len(users)) for name, value in catalogue.items()]
         return cls(frame, pl.DataFrame(rows, schema=SUMMARY, orient="row"), fingerprint)
 
+    def beside(self, baselines: Mapping[str, "Evaluation"]) -> Self:
+        """With the results of baselines on the same cases, and the paired test of each over users."""
+        name, own, found = column(self.protocol, *_HEADLINE), per_user(self.frame), dict[str, Beside]()
+        for baseline, other in baselines.items():
+            test = paired(own[name].to_numpy(), per_user(other.frame)[name].to_numpy())
+            tested = (test.difference, test.low, test.high, test.p) if test.n > 1 else ()
+            found[baseline] = Beside(other.summary, *tested)
+        return replace(self, baselines=found)
+
+    @property
+    def protocol(self) -> str:
+        """The one that counts: full ranking, or that of a labelled test."""
+        return str(self.summary["protocol"][0])
+
+    @property
+    def best_baseline(self) -> tuple[str, bool] | None:
+        """Of those that were tested, and whether its difference is significant: p < .05 by Holm over all of them."""
+        tested = {name: (each.difference, each.p) for name, each in self.baselines.items() if each.p is not None}
+        if not tested:
+            return None
+        difference, p = map(np.array, zip(*tested.values(), strict=True))
+        best = int(difference.argmin())
+        return list(tested)[best], bool(holm(p)[best] < 0.05)
+
     def value(self, protocol: str, metric: str, k: int) -> float:
         found = self.summary.filter(protocol=protocol, metric=metric, k=k)["mean"]
         if not len(found):
@@ -81,8 +107,12 @@ class Evaluation:
         digest = sha256(cases.getvalue()).hexdigest()
         about = {"fingerprint": self.fingerprint, "cases": len(self.frame), "cases_sha256": digest, "rules": RULES}
         write_whole(folder / CASES, cases.getvalue())
-        summaries = {"summary": self.summary, "popularity": self.popularity}
-        tables = {name: table.to_dicts() for name, table in summaries.items() if table is not None}
+        tables: dict[str, Any] = {"summary": self.summary.to_dicts()}
+        if self.baselines:
+            tables["baselines"] = {
+                name: {**each._asdict(), "summary": each.summary.to_dicts()} for name, each in self.baselines.items()
+            }
+            tables["baselines_skipped"] = dict(self.skipped)
         write_json(folder / METRICS, sealed({**about, **tables}))
 
     @classmethod
@@ -92,7 +122,11 @@ class Evaluation:
             check_seal(about, folder / METRICS, _AGAIN)
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
             summary, fingerprint = pl.DataFrame(about["summary"], schema=SUMMARY), str(about["fingerprint"])
-            popularity = pl.DataFrame(about["popularity"], schema=SUMMARY) if "popularity" in about else None
+            old = {"popularity": {"summary": about["popularity"]}} if "popularity" in about else {}
+            stored, skipped = about.get("baselines", old), dict(about.get("baselines_skipped", {}))
+            for each in stored.values():
+                each["summary"] = pl.DataFrame(each["summary"], schema=SUMMARY)
+            baselines = {name: Beside(**each) for name, each in stored.items()}
         except (FileNotFoundError, NotADirectoryError) as error:
             expected, hint = f"{METRICS} and {CASES}", "Name a folder that `unveil evaluate` has written to."
             raise UnveilError("no evaluation here", where=folder, expected=expected, hint=hint) from error
@@ -100,7 +134,18 @@ class Evaluation:
             raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS, hint=_AGAIN) from error
         if not whole:
             raise UnveilError("damaged, or of another evaluation than its summary", where=folder / CASES, hint=_AGAIN)
-        return cls(pl.read_parquet(folder / CASES), summary, fingerprint, popularity)
+        return cls(pl.read_parquet(folder / CASES), summary, fingerprint, baselines, skipped)
+
+
+class Beside(NamedTuple):
+    """A baseline on the cases of an evaluation, and how far its NDCG@10 is below over the same users: paired, with 95%
+    interval and p-value; None where it was not tested."""
+
+    summary: pl.DataFrame
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
 
 
 def parts(name: str) -> tuple[str, str, int]:

@@ -1,18 +1,19 @@
-"""The contract of a network, and its registry.
+"""The contract of a model, a network or a baseline, and the registry of both.
 
 Shapes: B batch, L length, D width, M slots, V items.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token, pad_token
-from unveil.errors import AtLeastOne, BelowOne, check_ranges
+from unveil.errors import AtLeastOne, BelowOne, UnveilError, UpToOne, check_ranges
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
@@ -20,17 +21,31 @@ TaskName = Literal["cloze", "next-item"]  # predict masked items of a history, o
 
 
 @dataclass(frozen=True)
-class NetworkConfig:
-    """Size of a network. Each kind adds its own fields, and `name`."""
+class ModelConfig:
+    """What every kind of model has. Each adds its own fields, and `name`."""
 
-    width: AtLeastOne = 64
-    blocks: AtLeastOne = 2
     length: AtLeastOne = 100  # the most recent events that are read
-    dropout: BelowOne = 0.1
-    head: Literal["tied", "untied"] = "tied"  # untied: output vectors of items are not their embeddings
 
     def __post_init__(self) -> None:
         check_ranges(self, "model")
+
+
+@dataclass(frozen=True)
+class NetworkConfig(ModelConfig):
+    """Size of a network."""
+
+    width: AtLeastOne = 64
+    blocks: AtLeastOne = 2
+    dropout: BelowOne = 0.1
+    head: Literal["tied", "untied"] = "tied"  # untied: output vectors of items are not their embeddings
+
+
+@dataclass(frozen=True)
+class BaselineConfig(ModelConfig):
+    """Constants of a baseline. Popularity has no use for a `decay`."""
+
+    length: AtLeastOne = 1000
+    decay: UpToOne | None = None  # what the event before counts, if the last counts 1; None: chosen on validation cases
 
 
 class Output(NamedTuple):
@@ -41,19 +56,66 @@ class Output(NamedTuple):
     bias_V: Tensor
 
 
-class Backbone(nn.Module, ABC):
-    """A network from rows of tokens to scores of items, built from a `config` of the class `Config`."""
+class Model(nn.Module, ABC):
+    """Rows of tokens in, scores of items out; built from a `config` of the class `Config`, and saved by its tensors."""
 
     name: ClassVar[str]
-    task: ClassVar[TaskName] = "cloze"
-    Config: ClassVar[type[NetworkConfig]]
-    config: NetworkConfig
+    Config: ClassVar[type[ModelConfig]]
+    config: ModelConfig
     n_items: int
 
     @abstractmethod
     def __init__(self, config: Any, n_items: int, *, seed: int = 0) -> None:
         super().__init__()
         self.config, self.n_items = config, n_items
+
+    @abstractmethod
+    def scores(self, token_BL: Tensor) -> Tensor:
+        """scores_BV of the next item, at the masked last column of each row."""
+
+    @property
+    def device(self) -> torch.device:
+        return next(tensor.device for tensor in (*self.parameters(), *self.buffers()))
+
+    def n_parameters(self) -> int:
+        """The number of trainable parameters."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+class Baseline(Model):
+    """A model that is fitted by counting, in seconds: without an estimator, epochs or gradients."""
+
+    Config: ClassVar[type[BaselineConfig]]
+    config: BaselineConfig
+    bias: Tensor  # added to scores; 0, but for a calibration
+    share: Tensor  # q_V of `baselines.Popularity`
+    #: How much the event before counts, to choose from where the config's `decay` is None; else the first.
+    decays: ClassVar[tuple[float, ...]] = ()
+
+    def __init__(self, config: Any, n_items: int, *, seed: int = 0) -> None:
+        super().__init__(config, n_items)
+        self.register_buffer("bias", torch.zeros(n_items))
+        self.register_buffer("share", torch.full((n_items,), 1 / n_items))
+
+    @abstractmethod
+    def fit(self, train: Sequences) -> Self:
+        """Count the training part, with the constants of `config`."""
+
+    @property
+    def decay(self) -> float:
+        return self.config.decay or next(iter(self.decays), 1.0)
+
+    def n_parameters(self) -> int:
+        """The numbers that it holds."""
+        return sum(buffer.numel() for buffer in self.buffers())
+
+
+class Backbone(Model):
+    """A network, trained by an estimator on a task."""
+
+    task: ClassVar[TaskName] = "cloze"
+    Config: ClassVar[type[NetworkConfig]]
+    config: NetworkConfig
 
     @abstractmethod
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
@@ -79,7 +141,7 @@ class Backbone(nn.Module, ABC):
     @torch.no_grad()
     def scores(self, token_BL: Tensor) -> Tensor:
         """scores_BV of the next item, at the masked last column of each row; without dropout, whatever the mode."""
-        token_BL = token_BL.to(next(self.parameters()).device)
+        token_BL = token_BL.to(self.device)
         row_B, was_training = torch.arange(len(token_BL), device=token_BL.device), self.training
         if was_training:
             self.eval()
@@ -87,18 +149,16 @@ class Backbone(nn.Module, ABC):
         self.train(was_training)
         return scores_BV
 
-    def n_parameters(self) -> int:
-        """The number of trainable parameters."""
-        return sum(parameter.numel() for parameter in self.parameters())
 
-
-BACKBONES: Registry[Backbone] = Registry("model", package="unveil.models", group="unveil.models")
+BACKBONES: Registry[Model] = Registry("model", package="unveil.models", group="unveil.models")
 register = BACKBONES.register
 
 
 def backbone(name: str) -> type[Backbone]:
     """The network of that name; an unknown name suggests the nearest."""
-    return BACKBONES[name]
+    if not issubclass(kind := BACKBONES[name], Backbone):
+        raise UnveilError("a baseline is not trained", found=name, hint="Fit it by `unveil train LOG -o RUN --model`.")
+    return kind
 
 
 class Causal(Backbone):

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.report.names import listed, named
 from unveil.report.page import Column, Table, count, number
 from unveil.report.page import Figure as PlotFigure
-from unveil.report.plots import (
-    Line,
-    Scale,
-    canvas,
-    colour_of,
-    line_figure,
-    write_beside,
-)
+from unveil.report.plots import Line, Scale, canvas, colour_of, line_figure, write_beside
+from unveil.report.prose import share
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, PAPER, Drawing, themed
 
 if TYPE_CHECKING:
@@ -172,53 +167,43 @@ def reliability_figure(
 _LOW, _HIGH = -0.6, 1.5
 
 
-@dataclass(frozen=True)
-class Along:
-    """A column: what is varied, its levels in order, and whether they are points of a scale (joined by a line)."""
-
-    title: str
-    levels: Sequence[str]
-    joined: bool
-
-
-@dataclass(frozen=True)
-class Spot:
-    """A share of the gap with its interval; None where there is none. `title` is shown on hover."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
-    title: str
-
-
-def panels(
-    rows: Sequence[str],
-    columns: Sequence[Along],
-    spots: Mapping[tuple[int, int], Sequence[Spot]],
+def shares_figure(
+    gaps: Mapping[tuple[str, str], Mapping[str, Any]],
     slug: str,
-    aims: Mapping[int, float] | None = None,
-) -> Drawing:
-    """Row r, column c holds `spots[r, c]`, one for each level; 0 is naive, 1 is ideal. An aim is a line of its row."""
-    size = (1.3 + 2.35 * len(columns), 0.9 + 0.95 * len(rows))  # inches
+    joined: Mapping[str, bool] | None = None,
+    aims: Mapping[str, float] | None = None,
+) -> PlotFigure:
+    """Shares of the gap from naive, 0, to ideal, 1: arms down, titles across, in each panel estimates by their levels.
+
+    Columns that are `joined`, by default all, are points of a scale. An aim is a line of its arm's row.
+    """
+    arms, titles = (list(dict.fromkeys(side)) for side in zip(*gaps, strict=True))
+    levels = {title: list(own) for (_, title), own in gaps.items()}
+    size = (1.3 + 2.35 * len(titles), 0.9 + 0.95 * len(arms))  # inches
     with canvas("", "", size) as on:
         on.axes.remove()
-        grid = on.figure.subplots(len(rows), len(columns), sharex="col", sharey=True, squeeze=False)
-        titles: dict[str, list[str]] = {}
-        for r, name in enumerate(rows):
-            _name(grid[r, 0], name)
-            for c, column in enumerate(columns):
-                _ground(grid[r, c], (aims or {}).get(r))
-                titles |= _draw(grid[r, c], column, spots.get((r, c), ()), COLOURS[r % len(COLOURS)], f"at{r}-{c}-")
-        for c, column in enumerate(columns):
-            grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
-            leaning = sum(max(map(len, level.split("\n"))) for level in column.levels) > 26  # letters side by side
+        grid = on.figure.subplots(len(arms), len(titles), sharex="col", sharey=True, squeeze=False)
+        for r, arm in enumerate(arms):
+            _name(grid[r, 0], named(arm).replace(" · ", "\n"))
+            for c, title in enumerate(titles):
+                _ground(grid[r, c], (aims or {}).get(arm))
+                along, colour = joined is None or joined[title], COLOURS[r % len(COLOURS)]
+                known = [(x, gap) for x, gap in enumerate(gaps.get((arm, title), {}).values()) if gap is not None]
+                _draw(grid[r, c], known, along, colour, f"at{r}-{c}-")
+                where = f"{named(arm)}, {' '.join(title.split())}"
+                on.titles |= {f"at{r}-{c}-{x}": [f"{where}, {levels[title][x]}: {share(gap)}"] for x, gap in known}
+        for c, title in enumerate(titles):
+            grid[0, c].set_title(title, fontsize=10, color=INK, loc="left")
+            ticks = [level.replace(" (", "\n(") for level in levels[title]]
+            leaning = sum(max(map(len, tick.split("\n"))) for tick in ticks) > 26  # letters side by side
             turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
-            grid[-1, c].set_xticks(range(len(column.levels)), list(column.levels), **turned)
-            grid[-1, c].set_xlim(-0.4, len(column.levels) - 0.6)
-        drawing, rem = themed(on.figure, slug, titles), 6.5 * size[0]
-        # Wider than other drawings where the page is, and never so narrow that its words cannot be read.
-        style = f'class="wide" style="max-width: {rem:g}rem; min-width: {rem * 0.7:g}rem"'
-        return replace(drawing, svg=drawing.svg.replace("<svg ", f"<svg {style} ", 1))
+            grid[-1, c].set_xticks(range(len(ticks)), ticks, **turned)
+            grid[-1, c].set_xlim(-0.4, len(ticks) - 0.6)
+        drawing, rem = on.drawing(slug), 6.5 * size[0]
+    # Wider than other drawings where the page is, and never so narrow that its words cannot be read.
+    style = f'class="wide" style="max-width: {rem:g}rem; min-width: {rem * 0.7:g}rem"'
+    drawing = replace(drawing, svg=drawing.svg.replace("<svg ", f"<svg {style} ", 1))
+    return PlotFigure("", drawing, f"A row for each of {listed(arms)}. The numbers are in the tables below.")
 
 
 def _name(axes: "Axes", name: str) -> None:
@@ -241,16 +226,18 @@ def _ground(axes: "Axes", aim: float | None) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("-", "−"))
 
 
-def _draw(axes: "Axes", column: Along, spots: Sequence[Spot], colour: Any, gid: str) -> dict[str, list[str]]:
+def _draw(axes: "Axes", known: Sequence[tuple[int, Any]], joined: bool, colour: str, gid: str) -> None:
     """Means, joined along a scale, and their intervals; what lies outside is an arrow at the edge."""
-    known = [(x, spot, spot.mean) for x, spot in enumerate(spots) if spot.mean is not None]
-    if column.joined:
-        inside = [(x, min(max(mean, _LOW), _HIGH)) for x, _, mean in known]
-        axes.plot([x for x, _ in inside], [y for _, y in inside], color=colour, linewidth=1.6)
-    for x, spot, mean in known:
-        if spot.low is not None and spot.high is not None:
-            ends = [min(max(end, _LOW), _HIGH) for end in (spot.low, spot.high)]
+    if joined:
+        axes.plot([x for x, _ in known], [_inside(gap.mean) for _, gap in known], color=colour, linewidth=1.6)
+    for x, gap in known:
+        if gap.low is not None and gap.high is not None:
+            ends = [_inside(gap.low), _inside(gap.high)]
             axes.plot([x, x], ends, color=colour, linewidth=4, alpha=0.3, solid_capstyle="butt")
-        marker, y = ("v", _LOW + 0.08) if mean < _LOW else ("^", _HIGH - 0.08) if mean > _HIGH else ("o", mean)
+        marker = "v" if gap.mean < _LOW else "^" if gap.mean > _HIGH else "o"
+        y = gap.mean if marker == "o" else _LOW + 0.08 if marker == "v" else _HIGH - 0.08
         axes.scatter([x], [y], s=26, marker=marker, color=colour, linewidths=0, zorder=3).set_gid(f"{gid}{x}")
-    return {f"{gid}{x}": [spot.title] for x, spot, _ in known}
+
+
+def _inside(share: float) -> float:
+    return min(max(share, _LOW), _HIGH)

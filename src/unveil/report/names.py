@@ -1,21 +1,12 @@
 """What people call the arms of an experiment and its rankings, and the colour each arm has in every plot."""
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
 
 _NAMES = {"ips": "IPS", "itps": "ITPS", "control": "naive − λ log popularity"}
-#: A place among the page's colours for each loss; what learns next to nothing is muted. The control is of real logs,
-#: where there is no ideal.
-COLOURS = {
-    "naive": 0,
-    "ips": 1,
-    "itps": 2,
-    "ideal": 3,
-    "control": 3,
-    "corrected": 4,
-    "rational": 5,
-    "corrected-distilled": 6,
-    "wmf-distilled": 7,
-}
+#: A place among the page's colours, from 0, for each loss; what learns next to nothing is muted.
+COLOURS: Mapping[str, int] = tomllib.loads(files("unveil.report").joinpath("theme.toml").read_text("utf-8"))["arms"]
 
 
 def named(arm: str) -> str:

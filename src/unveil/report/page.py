@@ -197,12 +197,8 @@ def render(page: Page) -> str:
     templates = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters["coded"] = _coded
+    templates.filters["coded"] = lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
     return templates.get_template("page.html.j2").render(page=page, version=__version__, colours=stylesheet())
-
-
-def _coded(text: str) -> str:
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def write_page(page: Page, path: Path) -> None:

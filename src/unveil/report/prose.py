@@ -1,26 +1,7 @@
 """Prose of a report: Jinja templates with named blocks, filled by figures.
 
-What a sentence may say is decided by `{% if %}` on figures, and the text is edited as text. A template `NAME.md.j2`
-has blocks: `Prose.paragraphs("findings")` gives one of them as plain text, `Prose.sections("page", parts)` as parts of
-a page, where
-
-    ## A section                      a section of the page
-    A paragraph, over                 a paragraph: lines are joined
-    several lines.
-
-    > A remark.                       a remark that stands apart; `> Warning: …` asks for attention
-        a command                     four spaces: code
-    {{ show("means", "The caption") }}      a table or figure of the study by its name, with its caption; of a figure
-                                  also `title` and `alt`, of a table `foot`, what its marks mean; with `beside=true` a
-                                  figure stands beside the one before it
-    Table: A caption              a table; a column `---:` holds numbers, and tables of three columns can be sorted. A
-    | name | value: of what |     title may say `what: of what`. What users named may hold bars: `| cell` keeps them
-    |---|---:|                    in their cell.
-    | Gini | {{ gini | number }} |
-    What its marks mean.          a line below a table is its foot
-
-`Prose.page(parts)` is a whole page of the blocks `title`, `lede`, `keys` (paragraphs `**93%** of what`) and `page`.
-A line of tags alone leaves nothing behind. Unknown names are errors. Filters: see `FILTERS`.
+What a sentence may say is decided by `{% if %}` on figures, and the text is edited as text. `templates/README.md` says
+how a template is written.
 """
 
 import re
@@ -182,10 +163,14 @@ class Prose:
         """A block as sections of a page; what stands before the first heading has the title that is given."""
         shown: list[Block] = []
 
-        def show(name: str, caption: str = "", *, beside: bool = False, **words: str) -> str:
-            blocks = _shown(parts[name], {kind: _plain(text) for kind, text in {"caption": caption, **words}.items()})
+        def show(what: str | Block, caption: str = "", *, beside: bool = False, **words: str) -> str:
+            blocks = _shown(
+                parts[what] if isinstance(what, str) else what,
+                {kind: _plain(text) for kind, text in {"caption": caption, **words}.items()},
+            )
             if beside:
-                shown[-1] = _side_by_side(shown[-1], *blocks)
+                every = (each.figures if isinstance(each, Figures) else [each] for each in (shown[-1], *blocks))
+                shown[-1] = Figures([each for part in every for each in part if isinstance(each, Figure)])
                 return ""
             first = len(shown)
             shown.extend(blocks)
@@ -244,11 +229,6 @@ def _shown(part: Block | Sequence[Block], words: Mapping[str, str]) -> list[Bloc
         given: dict[str, Any] = {kind: text for kind, text in words.items() if text}
         return [replace(part, **given)]
     return [each for one in part for each in _shown(one, words)] if isinstance(part, Sequence) else [part]
-
-
-def _side_by_side(first: Block, *others: Block) -> Figures:
-    every = [each for block in (first, *others) for each in (block.figures if isinstance(block, Figures) else [block])]
-    return Figures([each for each in every if isinstance(each, Figure)])
 
 
 def _table(part: str) -> Table:

@@ -1,14 +1,12 @@
-"""The colours of every page and drawing, in light and in dark; on paper the light ones.
-
-All but `line`, which only separates, can be read as text on `paper` and `raised`: a contrast of at least 4.5 to 1.
-The numbered ones are distinguished by those who see colours otherwise, in this order; no plot relies on colour alone.
-"""
+"""Drawings: SVG that takes its colours from the page around it, by the theme in `theme.toml`."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,27 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: In light, and in dark.
-_COLOURS = {
-    "paper": ("#fdfdfb", "#14171b"),
-    "raised": ("#f4f4ef", "#1d2126"),
-    "ink": ("#1d2126", "#e8e8e3"),
-    "muted": ("#5a626b", "#a2abb4"),
-    "line": ("#dcdcd4", "#343a41"),
-    "accent": ("#00609a", "#7cc4f5"),
-    "warn": ("#8a4b00", "#f2b866"),
-    "warn-back": ("#fdf3e3", "#2c2315"),
-    "c1": ("#006cad", "#5db7ee"),
-    "c2": ("#b84c00", "#ff9452"),
-    "c3": ("#007a57", "#3fd0a4"),
-    "c4": ("#a44a85", "#e59ac8"),
-    "c5": ("#8c6000", "#e9b949"),
-    "c6": ("#6a51a3", "#b9a7f0"),
-    "c7": ("#0b7a86", "#4fc4d1"),
-    "c8": ("#7d5a4f", "#d3a898"),
-}
-LIGHT, DARK = ({name: both[place] for name, both in _COLOURS.items()} for place in (0, 1))
-_PRINTED = LIGHT | {"paper": "#ffffff", "warn-back": "#ffffff", "ink": "#000000", "muted": "#444444"}
+_TREE = tomllib.loads(files("unveil.report").joinpath("theme.toml").read_text(encoding="utf-8"))
+LIGHT, DARK = ({name: str(both[place]) for name, both in _TREE["colours"].items()} for place in (0, 1))
+_PRINTED = LIGHT | _TREE["printed"]
+#: The drawing settings that every plot shares.
+STYLE: dict[Any, Any] = {name: LIGHT.get(value, value) for name, value in _TREE["matplotlib"].items()}
 
 
 def stylesheet() -> str:
@@ -59,30 +41,6 @@ _THEME = {colour: name for name, colour in LIGHT.items()}
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
-#: The drawing settings that every plot shares.
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "unveil",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": MUTED,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": LINE,
-    "grid.linewidth": 0.6,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelsize": 9.5,
-    "ytick.labelsize": 9.5,
-    "figure.facecolor": "none",
-    "lines.solid_capstyle": "round",
-    "text.parse_math": False,  # titles of items may hold dollars
-}
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from unveil.evaluation import slice_calibration
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
-from unveil.models.baselines import Popularity
+from unveil.models.baselines import fitted
 from unveil.report.page import Code, write_page
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose
@@ -82,7 +82,15 @@ def evaluate_labelled(
     `test` has `user_id`, `item_id` and, if known, `label` (1 liked or clicked): a file, a pandas or a polars frame.
     """
     scored = labelled_run(run, test, candidates=candidates, seen=seen)
-    return replace(evaluate(*scored, ks=ks), popularity=evaluate(Popularity.fit(scored[1]), *scored[1:], ks=ks).summary)
+    popularity = evaluate(fitted("popularity", scored[1]), *scored[1:], ks=ks)
+    return evaluate(*scored, ks=ks).beside({"popularity": popularity})
+
+
+#: Files that say on which rows something was learnt, and what to do instead of a test on the same.
+_LEARNT = (
+    (CALIBRATED, "rows", "calibrated", "`unveil calibrate --dry-run` measures on users that it did not learn from"),
+    (run_folder.ABOUT, "validation", "validated", "test on other users than those of --validation"),
+)
 
 
 def labelled_run(
@@ -94,10 +102,12 @@ def labelled_run(
     found = read_test(test, *known, candidates=candidates, seen=seen)
     if found.skipped:
         warn(f"{named_source(test)}: {found}", UnveilWarning, 3)
-    learnt = Path() if isinstance(run, Recommender) else Path(run) / CALIBRATED
-    if learnt.is_file() and run_folder.read_json(learnt).get("rows") == replace(found, candidate_C=None).fingerprint:
-        hint = "`unveil calibrate --dry-run` measures on users that it did not learn from"
-        warn(f"{run} was calibrated on these rows, and looks better on them than it is: {hint}", UnveilWarning, 3)
+    rows = replace(found, candidate_C=None).fingerprint
+    folder = None if isinstance(run, Recommender) else Path(run)
+    for name, key, how, hint in _LEARNT if folder is not None else []:
+        path = (folder or Path()) / name
+        if path.is_file() and run_folder.read_json(path).get(key) == rows:
+            warn(f"{run} was {how} on these rows, and looks better on them than it is: {hint}", UnveilWarning, 3)
     return recommender.model, recommender.sequences, found, recommender.length
 
 
@@ -107,7 +117,7 @@ def labelled_validation(experiment: Experiment, log: Interactions, split: Split)
     if config.labelled is None:
         return None
     test = read_test(config.labelled, log.users, log.items, split.whole, candidates=config.candidates, seen=config.seen)
-    evaluate(Popularity.fit(split.train), split.train, test, 1)  # an error where there is nothing to compare
+    evaluate(fitted("popularity", split.train), split.train, test, 1)  # an error where there is nothing to compare
     return LabelledValidation(test, split.train, experiment.training.monitor)
 
 
@@ -165,6 +175,13 @@ class CalibratedRuns:
         """Into the folder of the best run, in the place of an earlier calibration."""
         return write_calibration(self.run, self.learnt.shift_V, self.as_json())
 
+    def prose(self) -> Prose:
+        """What is printed and what is on the page."""
+        names = run_folder.short_names(self.runs)
+        candidates = zip(self.found.names, self.found.value_NT.mean(1).tolist(), strict=True)
+        facts = {"found": self, "gain": self.found.gain, "names": names, "candidates": list(candidates)}
+        return Prose(["calibrate.md.j2"], facts | {"best": names[self.found.names[self.found.best][0]]})
+
     def write_page(self, path: Path, command: Sequence[str]) -> Path:
         """The curve of gain against the size of the slice, and what was compared; where the page is."""
         sizes, drawn = [point.users for point in self.curve], dict[str, Line]()
@@ -174,12 +191,7 @@ class CalibratedRuns:
             drawn[label] = Line(range(len(sizes)), values, colour, titles=hover)
         scale = Scale(bottom=None, ticks={place: f"{size:,}" for place, size in enumerate(sizes)})
         curve = [line_figure(drawn, ("users in the slice", self.metric), "curve", scale)] if sizes else []
-        names = run_folder.short_names(self.runs)
-        candidates = zip(self.found.names, self.found.value_NT.mean(1).tolist(), strict=True)
-        facts = {"found": self, "gain": self.found.gain, "names": names, "candidates": list(candidates)}
-        facts |= {"best": names[self.found.names[self.found.best][0]]}
-        parts = {"curve": curve, "command": Code(shlex.join(command))}
-        write_page(Prose(["calibrate.md.j2"], facts).page(parts), path)
+        write_page(self.prose().page({"curve": curve, "command": Code(shlex.join(command))}), path)
         return path
 
 

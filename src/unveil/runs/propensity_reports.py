@@ -16,6 +16,7 @@ from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError, unknown
+from unveil.estimators.base import events
 from unveil.files import atomic_folder, versions, write_json
 from unveil.propensity import time_of_day
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES, PropensityModel
@@ -65,9 +66,8 @@ class Truth:
     def of(cls, world: World, train: Sequences, most: int, rng: np.random.Generator) -> "Truth":
         count = min(len(train), most, max(1, _NUMBERS // max(1, world.n_items)))
         at_M = np.sort(rng.choice(len(train), count, replace=False))
-        columns = (train.user_N, train.item_N, train.step_N, train.event_N)
-        user_M, item_M, step_M, event_M = (column[at_M].astype(np.int64) for column in columns)
-        slots = Slots(*(torch.from_numpy(index) for index in (user_M, item_M, step_M, event_M)))
+        slots = events(train).at(torch.from_numpy(at_M))
+        user_M, step_M = slots.user_M.numpy(), slots.step_M.numpy()
         theta_MV = np.maximum(world.exposure(user_M, step_M).astype(np.float64), np.finfo(np.float32).tiny)
         return cls(slots, theta_MV, world.relevance_logits.logits(user_M, step_M).astype(np.float64))
 

@@ -21,7 +21,7 @@ from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import Candidates, seen_cells
 from unveil.evaluation.result import FIGURE, Comparison, Evaluation, compare, parts, per_user
 from unveil.evaluation.statistics import bootstrap
-from unveil.models.baselines import LessPopular, Popularity
+from unveil.models.baselines import LessPopular, fitted
 from unveil.runs.labelled import Seen, labelled_run
 from unveil.runs.run_folder import NEGATIVES, Run, differing, read_split
 from unveil.serving.model_files import read_dial
@@ -225,7 +225,7 @@ class LabelledReport(ComparedRuns):
         how: dict[str, Any] = {"candidates": options.candidates, "seen": options.seen}
         scored = {run.name: labelled_run(run.folder, options.test, **how) for run in runs}
         first, evaluations = scored[runs[0].name], {name: evaluate(*each) for name, each in scored.items()}
-        evaluations["popularity baseline"] = evaluate(Popularity.fit(first[1]), *first[1:])
+        evaluations["popularity baseline"] = evaluate(fitted("popularity", first[1]), *first[1:])
         super().__init__(evaluations, compare(evaluations, alpha=options.alpha))
         self.source, self.test = options.test, first[2]
         self.curves = {name: reliability(blocks(*each)) for name, each in scored.items()}

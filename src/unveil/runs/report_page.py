@@ -55,7 +55,7 @@ def write_run_page(run: Run, command: Sequence[str]) -> Path:
 
 def _write(found: Report, path: Path, command: Sequence[str], file: str = "") -> Path:
     parts = _result_parts(found) | _report_parts(found) | {"command": Code(shlex.join(map(shown, command)))}
-    write_page(Prose(["report.md.j2"], _facts(found, file) | {"parts": parts}).page(parts), path)
+    write_page(Prose(["report.md.j2", "baselines.md.j2"], _facts(found, file) | {"parts": parts}).page(parts), path)
     return path
 
 
@@ -80,7 +80,7 @@ def write_dial_page(name: str, points: Sequence[Point], path: Path, command: Seq
 
 def findings(found: Report) -> list[str]:
     """The conclusions and the caution, each a paragraph."""
-    prose = Prose(["report.md.j2"], _facts(found))
+    prose = Prose(["report.md.j2", "baselines.md.j2"], _facts(found))
     return [*prose.paragraphs("findings"), *prose.paragraphs("caution")]
 
 
@@ -160,11 +160,17 @@ def _facts(found: ComparedRuns, file: str = "") -> dict[str, Any]:
 def _report_facts(found: Report) -> dict[str, Any]:
     calibrations = found.calibrations
     order = sorted(calibrations, key=lambda name: calibrations[name].first.error)
-    popularity = found.evaluations[found.names[0]].popularity
-    baseline = [] if popularity is None else popularity.rows(named=True)
+    first = found.runs[0]
     return {
         "metrics": _metrics(found, found.protocols[0]),
-        "baseline": {(row["protocol"], label(row["metric"], row["k"])): row["mean"] for row in baseline},
+        "baselines": {
+            name: {
+                (row["protocol"], label(row["metric"], row["k"])): row["mean"] for row in each.summary.rows(named=True)
+            }
+            for name, each in first.evaluation.baselines.items()
+        },
+        "evaluation": first.evaluation,
+        "estimator": first.experiment.estimator["name"],
         "novelty": _novelty(found),
         "calibrated": list(dict.fromkeys((order[0], order[-1]))),
         "first_means": {
@@ -290,7 +296,8 @@ def _curves(runs: Sequence[Run]) -> dict[str, Figure]:
             validation[run.name] = Line(list(values), list(values.values()), place)
         loss[run.name] = Line([epoch.epoch for epoch in epochs], [epoch.loss for epoch in epochs], place)
     monitors = " or ".join(dict.fromkeys(run.experiment.training.monitor for run in runs))
-    found = {"loss": line_figure(loss, ("epoch", "mean training loss"), "loss", Scale(bottom=None, whole=True))}
+    axes, loss = ("epoch", "mean training loss"), {name: line for name, line in loss.items() if len(line.x)}
+    found = {"loss": line_figure(loss, axes, "loss", Scale(bottom=None, whole=True))} if loss else {}
     if validation:
         found["validation"] = line_figure(validation, ("epoch", monitors), "validation", Scale(whole=True))
     return found

@@ -30,6 +30,7 @@ from unveil.serving.model_files import MANIFEST
 from unveil.serving.recommender import Recommender
 from unveil.settings import built, flattened, plain
 from unveil.training.checkpoint import check_same_run
+from unveil.training.fit import BaselineFit
 from unveil.training.recipe import WHEREABOUTS
 from unveil.training.trainer import Fitted, Trainer, fitted_in
 
@@ -74,11 +75,17 @@ class Prepared:
     experiment: Experiment
     log: Interactions
     split: Split
-    trainer: Trainer
+    trainer: Trainer | BaselineFit
     validation: ValidationEvaluator | LabelledValidation
     evaluator: Evaluator
     fingerprint: str  # of the log
     origin: str | None  # of the world, if there is one
+
+    @property
+    def cases(self) -> dict[str, Any]:
+        """What decides which items compete, and which cases are drawn."""
+        config = self.experiment.evaluation
+        return {"exclude_seen": config.exclude_seen, "seed": config.seed}
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,11 +192,13 @@ def begin(folder: Path, run: Prepared, workers: int) -> dict[str, Any]:
     check_same(folder, experiment, run.fingerprint, run.origin)
     if is_finished(folder):
         return read_json(folder / ABOUT)
+    labels = run.validation.test if isinstance(run.validation, LabelledValidation) else None
     about = {
         "versions": versions(),
         "workers": workers,
         "log": {"fingerprint": run.fingerprint, **asdict(describe(run.log))},
         "world": run.origin,
+        "validation": None if labels is None else replace(labels, candidate_C=None).fingerprint,
         "split": split.rule,
         "cases": {name: len(getattr(split, name)) for name in ("train", "valid", "test")},
         "audit": audited(split, experiment.model.length),

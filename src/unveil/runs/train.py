@@ -3,6 +3,7 @@ Shapes: N rows of the log, M training slots."""
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unveil.data.indexing import UNKNOWN
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
 from unveil.data.writers import write
@@ -21,7 +23,9 @@ from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import check_new_file, versions, write_whole
-from unveil.models.base import Backbone
+from unveil.models.base import Backbone, BaselineConfig, Model
+from unveil.models.blend import Blend
+from unveil.models.causal import SASRecConfig
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs import run_folder
 from unveil.runs.config import Experiment, Tell
@@ -32,8 +36,9 @@ from unveil.serving.recommender import Recommender
 from unveil.settings import flattened
 from unveil.simulation.world import World
 from unveil.training.auto import suited
+from unveil.training.blend import Chosen, choose
 from unveil.training.distributed import SINGLE, Place, ProcessGroup, joined
-from unveil.training.fit import prepare, validation_of
+from unveil.training.fit import BaselineFit, Start, learner, prepare, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Fitted, Keep, Trainer
@@ -50,6 +55,7 @@ def run(
     watch: Watcher | None = None,
     tell: Tell = print,
     group: ProcessGroup = SINGLE,
+    baselines: bool = True,
 ) -> run_folder.Run:
     """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written. With a group
     this is what its leader does, while the others `follow`."""
@@ -63,12 +69,21 @@ def run(
         identity = {"log": found.fingerprint}
         if isinstance(found.validation, LabelledValidation):
             identity["validation"] = found.validation.test.fingerprint
+        if (start := found.experiment.training.start) is not None:
+            identity["start"] = model_files.version_of(Path(start))
         keep = Keep(folder, resume, identity=identity)
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
-        evaluation = found.evaluator.with_popularity(trainer.model)
-        exposure = exposure_table(trainer.propensity, split.whole, split.train)
-        length = found.experiment.model.length
-        recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
+        if isinstance(trainer, BaselineFit):
+            tell(f"fitted     {trainer}")
+        how: dict[str, Any] = {"beside": baselines, "tell": tell, **found.cases}
+        chosen = choose(trainer, split, found.experiment, found.validation, **how)
+        if chosen.values:
+            tell(f"blend      {chosen}")
+        evaluation = evaluated(found.evaluator, chosen.model)
+        if baselines:
+            evaluation = with_baselines(evaluation, chosen, replace(found.evaluator, sharing=None))
+        exposure, length = exposure_table(trainer.propensity, split.whole, split.train), chosen.model.config.length
+        recommender = Recommender(chosen.model, log.items, log.users, split.whole, length, exposure)
         name, trained = folder.resolve().name, (recommender, split)
         finished = run_folder.Run(name, folder, found.experiment, about, fitted, evaluation, trained)
         found.evaluator.candidates.save(folder / run_folder.NEGATIVES)
@@ -78,18 +93,16 @@ def run(
         if found.experiment.training.refit:
             tell(f"refit      {quantity(len(split.whole), 'event')}, those of validation and test included")
             keep = replace(keep, prefix="refit-")
-            served = replace(recommender, model=refit(found, fitted, keep=keep, watch=watch, group=group))
+            served = replace(recommender, model=refit(found, chosen, fitted, keep=keep, watch=watch, group=group))
         model_files.write(served, folder, evaluated=recommender)  # last: a folder that has one is a finished run
     return finished
 
 
-def refit(found: run_folder.Prepared, fitted: Fitted, **how: Any) -> Backbone:
-    """A network trained on all events, the held-out ones included, as long as the best one was: the one to serve."""
-    experiment = found.experiment
-    recipe = experiment.recipe.changed({"training.minutes": None})  # as long as the best took, and no longer
-    trainer = prepare(found.split.whole, recipe, log=found.log, world=world_of(experiment, found.log))
-    trainer.fit(None, last=fitted.best.epoch if fitted.best else len(fitted.epochs), **how)
-    return trainer.model
+def refit(found: run_folder.Prepared, chosen: Chosen, fitted: Fitted, **how: Any) -> Model:
+    """The model to serve: fitted on all events, the held-out ones included."""
+    experiment, log = found.experiment, found.log
+    known = {"log": log, "world": world_of(experiment, log), "start": start_of(experiment)}
+    return chosen.again(found.split.whole, experiment.recipe, fitted, known, **how)
 
 
 def follow(experiment: Experiment, group: ProcessGroup) -> None:
@@ -97,9 +110,26 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         fitted = found.trainer.fit(found.validation, group=group)
-        found.evaluator.with_popularity(found.trainer.model, resamples=1)
+        chosen = choose(found.trainer, found.split, found.experiment, found.validation, **found.cases)
+        evaluated(found.evaluator, chosen.model, resamples=1)
         if found.experiment.training.refit:
-            refit(found, fitted, group=group)
+            refit(found, chosen, fitted, group=group)
+
+
+def with_baselines(evaluation: Evaluation, chosen: Chosen, evaluator: Evaluator) -> Evaluation:
+    """An evaluation with those of baselines beside, and of a network that is a part of a blend, on the same cases."""
+    models: dict[str, Model] = {
+        name: fit.model for name, fit in chosen.baselines.fits.items() if fit.model is not chosen.model
+    }
+    if chosen.learner.model is not chosen.model:
+        models = {chosen.learner.model.name: chosen.learner.model, **models}
+    found = {name: evaluated(evaluator, model) for name, model in models.items()}
+    return replace(evaluation.beside(found), skipped=chosen.baselines.skipped)
+
+
+def evaluated(evaluator: Evaluator, model: Model, **how: Any) -> Evaluation:
+    """Of histories as long as the model reads."""
+    return replace(evaluator, length=model.config.length).evaluate(model, **how)
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
@@ -121,8 +151,12 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
                 found = quantity(most[name], f"{name} one")
                 tell(f"negatives  {found} instead of {USUAL}: not every case has more items to draw from")
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
-    world = world_of(experiment, log)
-    trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
+    world, start = world_of(experiment, log), start_of(experiment)
+    if start is not None:
+        known = int((start.items.index(log.items.ids) != UNKNOWN).sum())
+        told = f"{quantity(known, 'item')} known, {len(log.items) - known:,} new, {len(start.items) - known:,} gone"
+        tell(f"from       {experiment.training.start}: {told}")
+    trainer = learner(split.train, experiment.recipe, log=log, world=world, start=start, tell=tell)
     shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed, "sharing": group}
     if labelled := labelled_validation(experiment, log, split):
         tell(str(labelled))
@@ -143,6 +177,19 @@ def world_of(experiment: Experiment, log: Interactions) -> World | None:
     return (World.builtin() if where == "builtin" else World.load(Path(where))).aligned_with(log)
 
 
+def start_of(experiment: Experiment) -> Start | None:
+    """The network of the run to go on from, which may be a part of a blend."""
+    if experiment.training.start is None:
+        return None
+    before = Recommender.load(experiment.training.start, calibrated=False)
+    models = before.model.models if isinstance(before.model, Blend) else [before.model]
+    network = next((model for model in models if isinstance(model, Backbone)), None)
+    if network is None:
+        found, hint = getattr(before.model, "name", "another model"), "Fit it anew: it takes seconds."
+        raise UnveilError("no network to go on from", where=experiment.training.start, found=found, hint=hint)
+    return Start(network, before.items)
+
+
 def origin_of(world: World | None) -> str | None:
     """What identifies a world, wherever its folder lies: a hash of where it comes from."""
     if world is None:
@@ -157,7 +204,10 @@ def evaluate(folder: Path) -> Evaluation:
     split = run_folder.read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
-    evaluation = evaluator.with_popularity(recommender.model)
+    evaluation = evaluator.evaluate(recommender.model)
+    with suppress(UnveilError):  # baselines are shown as they were; without them where nobody can tell any more
+        before = Evaluation.read(folder)
+        evaluation = replace(evaluation, baselines=before.baselines, skipped=before.skipped)
     evaluation.write(folder)
     return evaluation
 
@@ -170,11 +220,12 @@ def run_rank(
     resume: bool = False,
     watch: Watcher | None = None,
     tell: Tell = print,
+    baselines: bool = True,
 ) -> run_folder.Run | None:
     """The part of one process in a run. The leader, rank 0, writes, reports and gives the run; others give None."""
     with joined(place, experiment.training.device) as group:
         if group.is_leader:
-            return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group)
+            return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group, baselines=baselines)
         follow(experiment, group)
     return None
 
@@ -221,6 +272,8 @@ def _weighting(
     split: Split, recipe: Recipe, changes: Mapping[str, Any], log: Interactions, world: World | None
 ) -> Trainer:
     """The run's own estimator, where it weights events by a propensity; else ITPS. Both with the changes."""
+    if isinstance(recipe.model, BaselineConfig):
+        recipe = replace(recipe, model=SASRecConfig(length=recipe.model.length))
     if estimator(changes.get("estimator.name", recipe.estimator["name"])).needs in ("static", "temporal"):
         trainer = prepare(split.train, recipe.changed(changes), log=log, world=world)
         if trainer.weights is not None:

@@ -27,9 +27,10 @@ from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, write_arrays
 from unveil.errors import UnveilError
 from unveil.files import write_json, write_whole
-from unveil.models.base import Backbone, backbone
+from unveil.models.base import BACKBONES, Model
+from unveil.models.blend import Blend
 from unveil.serving.exposure import ExposureTable
-from unveil.serving.recommender import Recommender
+from unveil.serving.recommender import Recommender, model_of
 from unveil.settings import built, plain
 
 FORMAT = "unveil recommender 1"
@@ -49,13 +50,11 @@ _AGAIN = "Copy it again from where it came, or train again."
 
 
 def write(recommender: Recommender, folder: Path, evaluated: Recommender | None = None) -> None:
-    """Write into a folder that is there; the manifest comes last. `evaluated` has the same network of other weights."""
-    model, sequences, exposure = recommender.model, recommender.sequences, recommender.exposure
-    if not isinstance(model, Backbone):
-        raise UnveilError("only a network can be saved", found=type(model).__name__)
+    """Write into a folder that is there; the manifest comes last. `evaluated` has the same model, fitted on less."""
+    model, sequences, exposure = model_of(recommender), recommender.sequences, recommender.exposure
     content = {WEIGHTS: _weights(model), ITEMS: _parquet(recommender.items), USERS: _parquet(recommender.users)}
-    if evaluated is not None and isinstance(evaluated.model, Backbone) and evaluated.model is not model:
-        content[EVALUATED] = _weights(evaluated.model)
+    if evaluated is not None and evaluated.model is not model:
+        content[EVALUATED] = _weights(model_of(evaluated))
     for name, part in content.items():
         write_whole(folder / name, part)
     hashes = {name: sha256(part).hexdigest() for name, part in content.items()}
@@ -71,7 +70,7 @@ def write(recommender: Recommender, folder: Path, evaluated: Recommender | None 
     write_json(folder / MANIFEST, sealed({**manifest, **sizes, "sha256": hashes}))
 
 
-def _weights(model: Backbone) -> bytes:
+def _weights(model: torch.nn.Module) -> bytes:
     return weight_bytes({name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()})
 
 
@@ -128,7 +127,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _assembled(folder: Path, manifest: dict[str, Any], weights: str) -> Recommender:
     items, users = (Vocabulary(pl.read_parquet(folder / name)["id"]) for name in (ITEMS, USERS))
-    kind = backbone(manifest["model"]["name"])
+    name = str(manifest["model"]["name"])
+    kind: type[Model] = Blend if name == Blend.name else BACKBONES[name]
     model = kind(built(kind.Config, manifest["model"]["config"], where=folder / MANIFEST), len(items))
     model.load_state_dict(load_weights(folder / weights))
     length, n_steps = int(manifest["length"]), int(manifest["n_steps"])
@@ -158,7 +158,7 @@ def _add_calibration(recommender: Recommender, path: Path) -> None:
     if not intact:
         raise UnveilError("the calibration is damaged", where=path, hint=hint)
     of_this = about.get("model") == model_version(path.parent)
-    if not of_this or not isinstance(bias_V, torch.nn.Parameter) or bias_V.shape != shift_V.shape:
+    if not of_this or not isinstance(bias_V, torch.Tensor) or bias_V.shape != shift_V.shape:
         raise UnveilError("made for another model", where=path, hint=hint)
     with torch.no_grad():
         bias_V.add_(shift_V)

@@ -20,10 +20,11 @@ from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token, n_tokens, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.evaluation.ranking import Scorer, evaluating
-from unveil.models.base import Backbone
+from unveil.models.base import Backbone, Model
+from unveil.models.baselines import EPSILON, ItemToItem
 from unveil.models.bert4rec import BERT4Rec, Block, TiedHead, UntiedHead
 from unveil.models.causal import GRU4Rec, SASRec
-from unveil.serving.recommender import Recommender, network_of
+from unveil.serving.recommender import Recommender, model_of
 from unveil.settings import plain
 
 try:
@@ -37,7 +38,7 @@ INPUT, OUTPUT = "token_BL", "scores_BV"
 #: Has LayerNormalization and Gelu; read by every runtime since 2024.
 OPSET, IR_VERSION = 20, 9
 #: ONNX's codes of types; the end of an axis, however long; what is added to an attention score that must not count.
-_INT32, _INT64, _END, _BARRED = 6, 7, 2**62, float(np.finfo(np.float32).min)
+_FLOAT, _INT32, _INT64, _END, _BARRED = 1, 6, 7, 2**62, float(np.finfo(np.float32).min)
 Value = str  # what a node gives, by its name
 
 
@@ -202,6 +203,20 @@ def gru4rec(graph: Graph, model: GRU4Rec, token_BL: Value) -> Value:
     return graph.logits(h_BD, model.table, model.bias)
 
 
+def item_to_item(graph: Graph, model: ItemToItem, token_BL: Value) -> Value:
+    """x · aW + b, x_j the decay of the last time that j occurs in the history: PAD and MASK are dropped from x."""
+    age_L = graph.op("Sub", graph.op("Sub", graph.length(token_BL), graph.integers(2)), graph.columns(token_BL))
+    age_L = graph.op("Cast", graph.op("Max", age_L, graph.integers(0)), to=_FLOAT)
+    decay_BL = graph.op("Expand", graph.op("Pow", graph.scalar(model.decay), age_L), graph.op("Shape", token_BL))
+    rows = graph.op("Shape", token_BL, start=0, end=1)
+    shape = graph.op("Concat", rows, graph.integers(n_tokens(model.n_items)), axis=0)
+    empty = graph.op("Expand", graph.scalar(0.0), shape)
+    x_BT = graph.op("ScatterElements", empty, token_BL, decay_BL, axis=1, reduction="max")
+    x_BV = graph.cut(x_BT, 0, model.n_items)
+    bias_V = model.scale * EPSILON * model.share + model.bias
+    return graph.op("Gemm", x_BV, graph.weight("weight", model.scale * model.dense()), graph.weight("bias", bias_V))
+
+
 def _gates(graph: Graph, model: GRU4Rec, n: int) -> list[Value]:
     """The weights of layer n: torch has the gates in the order reset, update, new; ONNX update, reset, new."""
     kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -217,28 +232,33 @@ LARGEST = 2**31 - 2**24
 HISTORIES, TOLERANCE = 32, 1e-4
 #: Network → what writes its nodes.
 _WRITERS: dict[str, Callable[[Graph, Any, Value], Value]] = {"bert4rec": bert4rec, "sasrec": sasrec, "gru4rec": gru4rec}
+_WRITERS |= {"ease": item_to_item, "item-knn": item_to_item}
 
 
 def checked_onnx(recommender: Recommender) -> tuple[bytes, float]:
     """The network as ONNX, and how far it is from torch: the largest difference, in deviations of the scores."""
-    model = network_of(recommender)
+    model = model_of(recommender)
     content = as_bytes(model, recommender.length)
     return content, check_parity(OnnxScorer(content), model, recommender.sequences, recommender.length)
 
 
 def servable(recommender: Recommender) -> Recommender:
-    """On ONNX Runtime, an error if it differs; or in torch, if the network is of another package or too large."""
-    model = network_of(recommender)
-    if model.name not in _WRITERS or _size(_graph(model)) > LARGEST:
+    """On ONNX Runtime, an error if it differs; or in torch, if it is of another package, a baseline, or too large."""
+    model = model_of(recommender)
+    if not isinstance(model, Backbone) or model.name not in _WRITERS or _size(_graph(model)) > LARGEST:
         return recommender
     return replace(recommender, model=OnnxScorer(checked_onnx(recommender)[0]))
 
 
-def as_bytes(model: Backbone, length: int) -> bytes:
+def as_bytes(model: Model, length: int) -> bytes:
     """The model in ONNX's own format. The same weights give the same bytes."""
     if model.name not in _WRITERS:
         known = ", ".join(sorted(_WRITERS))
-        raise UnveilError("this network has no ONNX form", found=model.name, expected=f"one of {known}")
+        hint = "For a network alone, train with --no-blend." if model.name == "blend" else None
+        raise UnveilError("this model has no ONNX form", found=model.name, expected=f"one of {known}", hint=hint)
+    if isinstance(model, ItemToItem) and 4 * model.n_items**2 > LARGEST:
+        expected = f"at most {int((LARGEST / 4) ** 0.5):,}"
+        raise UnveilError("the catalogue is too large for an ONNX file", found=model.n_items, expected=expected)
     graph = _graph(model)
     if (size := _size(graph)) > LARGEST:
         found, expected = f"{size / 2**30:.2f} GiB of weights", "less than 2 GiB, what its format can hold"
@@ -269,7 +289,7 @@ def as_bytes(model: Backbone, length: int) -> bytes:
     return bytes(proto.SerializeToString(deterministic=True))
 
 
-def _graph(model: Backbone) -> Graph:
+def _graph(model: Model) -> Graph:
     graph = Graph(model.n_items)
     graph.op("Identity", _WRITERS[model.name](graph, model, INPUT))
     graph.nodes[-1].output[0] = OUTPUT

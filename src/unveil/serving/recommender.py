@@ -24,7 +24,7 @@ from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.ranking import Scorer, checked_scores, evaluating, top_items
 from unveil.files import atomic_folder
-from unveil.models.base import Backbone
+from unveil.models.base import Backbone, Model
 from unveil.models.baselines import log_share
 from unveil.serving.exposure import POPULARITY, ExposureTable, exposure_table, next_steps
 from unveil.wording import quantity
@@ -111,26 +111,33 @@ class Recommender:
         world: "World | None" = None,
         watch: "Watcher | None" = None,
     ) -> Self:
-        """Train on a log without each user's last two interactions; the earlier of them is for early stopping.
+        """Train on a log without each user's last two interactions; the earlier of them decides when to stop and
+        what is blended. The preset auto then fits the same on all interactions.
 
         `overrides` are settings by dotted name, such as `{"model.width": 64}`; `world` is where the log was drawn from.
         An `UnveilWarning` says where popularity has to stand in for exposure, or weights are degenerate.
         """
         from unveil.data.splits import leave_one_out
         from unveil.training.auto import suited
-        from unveil.training.fit import prepare, validation_of
+        from unveil.training.blend import choose
+        from unveil.training.fit import learner, validation_of
         from unveil.training.recipe import Recipe, network_in
+        from unveil.training.trainer import Trainer
 
         changes = {"estimator.name": estimator, **(overrides or {})}
         recipe = Recipe.preset(preset, network_in(changes)).changed(changes)
         split = leave_one_out(Sequences.of(log))
         recipe, _ = suited(recipe, split.train)
-        trainer = prepare(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
-        for warning in trainer.warnings():
+        known: dict[str, Any] = {"log": log, "world": None if world is None else world.aligned_with(log)}
+        trainer, validation = learner(split.train, recipe, **known), validation_of(split, recipe)
+        for warning in trainer.warnings() if isinstance(trainer, Trainer) else []:
             warn(warning, UnveilWarning, stacklevel=2)
-        trainer.fit(validation_of(split, recipe), watch=watch)
+        fitted = trainer.fit(validation, watch=watch)
+        chosen = choose(trainer, split, recipe, validation)
+        refit = recipe.training.refit
+        model = chosen.again(split.whole, recipe, fitted, known, watch=watch) if refit else chosen.model
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
-        return cls(trainer.model, log.items, log.users, split.whole, recipe.model.length, exposure)
+        return cls(model, log.items, log.users, split.whole, model.config.length, exposure)
 
     def __repr__(self) -> str:
         model = getattr(self.model, "name", type(self.model).__name__)
@@ -306,7 +313,15 @@ class Recommender:
 
 
 def network_of(recommender: Recommender) -> Backbone:
-    """Its network; other scorers have no vectors and no graph."""
+    """Its network; other scorers have no vectors."""
     if not isinstance(recommender.model, Backbone):
-        raise UnveilError("only a network can be exported", found=type(recommender.model).__name__)
+        hint = "`unveil recommend -o FILE` writes its lists for all users; for a network alone, train with --no-blend."
+        raise UnveilError("only networks have vectors of users and items", found=model_of(recommender).name, hint=hint)
+    return recommender.model
+
+
+def model_of(recommender: Recommender) -> Model:
+    """Its network or baseline; other scorers are of no known form."""
+    if not isinstance(recommender.model, Model):
+        raise UnveilError("only a network or a baseline can be written", found=type(recommender.model).__name__)
     return recommender.model

@@ -37,11 +37,6 @@ def users_do(name: str) -> str:
     return str(getattr(CHOICES[name], "about", f"choose by {name}"))
 
 
-def choice_model(name: str) -> ChoiceModel:
-    """The choice model of that name; an unknown name suggests the nearest."""
-    return CHOICES[name]()
-
-
 @register
 class RationalAll:
     """The item of highest γ of all, exposed or not (the first of several): the paper's theory ignores exposure."""

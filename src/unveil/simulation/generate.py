@@ -101,13 +101,9 @@ def ratings(world: "World", events: Events, noise: float, stars: bool, rng: np.r
 def _blocks(world: "World", block: int | None, progress: Progress | None) -> Iterator[slice]:
     slots = len(world.slots()[0])
     in_cache = (1 << 18) // max(1, world.n_items)  # few enough numbers to stay in the processor's cache
-    size = whole_tiles(in_cache if block is None else block)
+    # Whole tiles: blocks and tiles begin at the same slots.
+    size = max(1, -(-(in_cache if block is None else block) // TILE)) * TILE
     for start in range(0, slots, size):
         yield slice(start, start + size)
         if progress is not None:
             progress(min(start + size, slots), slots)
-
-
-def whole_tiles(size: int) -> int:
-    """The block size rounded up to whole tiles, so that blocks and tiles begin at the same slots."""
-    return max(1, -(-size // TILE)) * TILE

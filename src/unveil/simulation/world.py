@@ -21,7 +21,7 @@ from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError, check_range
 from unveil.files import atomic_folder
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid
-from unveil.simulation.choice import choice_model
+from unveil.simulation.choice import CHOICES
 from unveil.simulation.generate import Progress, draw, ratings
 
 if TYPE_CHECKING:
@@ -71,21 +71,6 @@ class World:
     @classmethod
     def open(cls, name: str, seed: int = 0) -> "World":
         return cls.builtin(seed=seed) if name == "builtin" else cls.load(name)
-
-    @classmethod
-    def fit(
-        cls,
-        log: Interactions,
-        *,
-        steps: int = 100,
-        recipe: str = "posterior",
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> "World":
-        """The world behind a log with ratings, as far as it can be learnt; `origin` says how well it was."""
-        from unveil.simulation.fit import Fit, fit_world
-
-        return fit_world(log, Fit(steps=steps, recipe=recipe, seed=seed), progress)
 
     def __repr__(self) -> str:
         source = self.origin.get("kind", "unknown origin")
@@ -168,7 +153,7 @@ class World:
         check_range(rate is None or 0 < rate <= 1, "impressions", rate, "above 0, at most 1")
         check_range(noise is None or 0 <= noise < np.inf, "ratings_noise", noise, "0 or more")
         for_events, for_times = rng.spawn(2)
-        model = choice_model(choice)
+        model = CHOICES[choice]()
         events = draw(self, for_events, model, relevance_draw=relevance_draw, impressions=rate, progress=progress)
         second_U = for_times.integers(8 * 3600, 23 * 3600, self.n_users)
         return Interactions(
@@ -286,19 +271,12 @@ def _check_exposure(world: "World", log: Interactions, user_U: Indices, item_V: 
     theta_M = world.exposure_of(user_U[log.user[some]], item_V[log.item[some]], log.step[some]).astype(np.float64)
     if np.allclose(theta_M, logged_M, rtol=1e-3, atol=1e-9):
         return
-    ratio = _ratio_of_severities(theta_M, logged_M)
-    if ratio is None:
+    # log θ ∝ p: what the severity is to be multiplied by to give the logged propensities, if anything is.
+    inside_M = (np.minimum(theta_M, logged_M) > 1e-30) & (np.maximum(theta_M, logged_M) < 1 - 1e-6)
+    ratio = float(np.median(np.log(logged_M[inside_M]) / np.log(theta_M[inside_M]))) if inside_M.any() else 0.0
+    if not ratio or not np.allclose(theta_M**ratio, logged_M, rtol=1e-2, atol=1e-9):
         raise _does_not_fit("its propensities are not the exposure of this world")
     raise _does_not_fit(f"it was drawn at severity {world.severity * ratio:.4g}, and the world has {world.severity:g}")
-
-
-def _ratio_of_severities(theta_M: NDArray[np.float64], logged_M: NDArray[np.float64]) -> float | None:
-    """What the severity is to be multiplied by to give the logged propensities, if anything is: log θ ∝ p."""
-    inside_M = (np.minimum(theta_M, logged_M) > 1e-30) & (np.maximum(theta_M, logged_M) < 1 - 1e-6)
-    if not inside_M.any():
-        return None
-    ratio = float(np.median(np.log(logged_M[inside_M]) / np.log(theta_M[inside_M])))
-    return ratio if np.allclose(theta_M**ratio, logged_M, rtol=1e-2, atol=1e-9) else None
 
 
 def _does_not_fit(why: str) -> UnveilError:

@@ -4,45 +4,158 @@ Worlds are fitted to the log (or given); logs are drawn from them in several sce
 each and evaluated on true relevance. Shapes: Z scenarios, W worlds, R replicates.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from unveil.audit.evidence import evidence
 from unveil.data.describe import describe
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.errors import UnveilError, unknown
-from unveil.report.page import Figure
+from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_range, check_ranges, unknown
+from unveil.estimators.base import estimator
+from unveil.models.tensor_factorization.recipes import RECIPES
+from unveil.propensity.base import PROPENSITIES
 from unveil.runs.progress import spell
-from unveil.simulation.fit import Fit, fit_world, implicit_worlds
+from unveil.simulation.choice import CHOICES
+from unveil.simulation.fit import Fit, check_share, fit_world, implicit_worlds
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
-from unveil.studies import arms, candidates
-from unveil.studies.advise_plan import LOG, MOST_STEPS, AdvicePlan
-from unveil.studies.decision import Advice
-from unveil.studies.engine import Answer, Cell, Context, Source, Work
-from unveil.studies.results import BASE
-from unveil.studies.scenarios import EFFORTS, Draw, scenarios
+from unveil.studies import arms, candidates, shipped
+from unveil.studies.decision import Advice, Draw, Scenario
+from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
+from unveil.studies.results import BASE, BOUND
 from unveil.studies.semisynthetic import BUILTIN, digest, is_world, ratings_noise, world_folder
 from unveil.studies.trial import TrialContext, rank_rows, record
+from unveil.training.recipe import Recipe, network_in
 from unveil.wording import quantity
 
+#: Of a fitted world, unless another number is given.
+MOST_STEPS = 100
+#: Streams of random numbers of one draw, kept apart.
+_LOG, _TRAINING = 0, 1
 
-class Advise(AdvicePlan):
-    """How worlds are made and candidates tried on the logs drawn from them."""
+#: How much is tried, unless options say otherwise; lists are tuples, which studies can be hashed with.
+EFFORTS: Mapping[str, Mapping[str, Any]] = {
+    effort: {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    for effort, settings in shipped("defaults")["advise"].items()
+}
+
+
+def scenarios(choices: Iterable[str], severities: Iterable[float], liked: Iterable[float] = ()) -> tuple[Scenario, ...]:
+    """Every combination."""
+    return tuple(Scenario(*each) for each in product(choices, severities, tuple(liked) or (None,)))
+
+
+class Advise(Study):
+    """Where worlds come from, which candidates are tried on the logs drawn from them, and how they are trained."""
 
     name: ClassVar[str] = "advise"
     title: ClassVar[str] = "Which estimator for this log?"
     template: ClassVar[str] = "advise.md.j2"
     format: ClassVar[int] = 2
     extent = frozenset({"worlds", "replicates", "scenarios", "estimators", "clips", "propensities"})
+
+    log: LogSource = Field(default_factory=LogSource, exclude=True)
+    preset: str = "quick"  # of training, as in `unveil train`
+    users: AtLeastOne = 500  # of the log that worlds are fitted to
+    steps: AtLeastOne = MOST_STEPS
+    fit: str = "posterior"
+    liked: tuple[float, ...] = ()  # for logs without ratings: declared shares of popularity that are relevance
+    world: str | None = None  # a saved world, or 'builtin', in the place of one that is fitted
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator
+    left: float = 0.0  # impressions without a click for each event of the log: drawn logs record as many
+    impressions: UpToOne = 1.0  # the share of impressions without a click that the log records
+    scenarios: tuple[Scenario, ...] = scenarios(EFFORTS["quick"]["choices"], EFFORTS["quick"]["severities"])
+    worlds: AtLeastOne = 1
+    replicates: AtLeastOne = 3
+    estimators: tuple[str, ...] = EFFORTS["quick"]["estimators"]
+    clips: tuple[str, ...] = EFFORTS["quick"]["clips"]
+    propensities: tuple[str, ...] = ()  # none named: all that the log allows
+    required: tuple[str, ...] = Field(default=(), exclude=True)  # propensities that must be had
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        check_ranges(self, "advise")
+        for what, names, known in (
+            ("way to fit a world", [self.fit], list(RECIPES)),
+            ("choice model", [scenario.choice for scenario in self.scenarios], list(CHOICES)),
+            ("propensity", self.propensities, arms.families()),
+        ):
+            for name in names:
+                if name not in known:
+                    raise unknown(what, name, known)
+        self._check_worlds()
+        self._check_estimators()
+        usable = [name for name in self.propensities if name in map(arms.family, candidates.from_a_log())]
+        for arm in candidates.candidates(self.estimators, usable, self.clips).arms:
+            self.recipe(arm, 0)
+        return self
+
+    def _check_worlds(self) -> None:
+        if not self.scenarios:
+            raise UnveilError("there is no scenario to try", expected="at least one of --choices and of --severities")
+        for scenario in self.scenarios:
+            check_range(0 < scenario.severity < np.inf, "--severities", scenario.severity, "above 0")
+        for share in self.liked:
+            check_share(share, "--implicit")
+        arms.check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
+        arms.check_distinct(self.liked, "--implicit")
+        if self.liked and self.world is not None:
+            problem, hint = "a world that is given has a liking of its own", "Leave out --implicit, or --world."
+            raise UnveilError(problem, where="--implicit", found=self.liked[0], hint=hint)
+        if self.world not in (None, BUILTIN) and self.worlds > 1:
+            raise UnveilError("a saved world is one world", found=f"{self.worlds} worlds", hint="Pass --worlds 1.")
+
+    def _check_estimators(self) -> None:
+        for name in self.estimators:
+            if "@" in name or "+" in name:
+                hint = "Use --propensities, --clips, and for other options --set ESTIMATOR:estimator.NAME=VALUE."
+                raise UnveilError("estimators are named alone here", where="--estimators", found=name, hint=hint)
+            estimator(name)
+        if set(self.estimators) <= {BASE, BOUND}:
+            raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
+        for name in self.required:
+            if not any("@" in arm for arm in candidates.candidates(self.estimators, (name,), ("",)).usable):
+                problem, hint = "no estimator that is tried can use this propensity", "Name others with --estimators."
+                found = ", ".join(self.estimators)
+                raise UnveilError(problem, where=f"--propensities {name}", found=found, hint=hint)
+        arms.check_changes((BASE, BOUND, *self.estimators), self.changes)
+
+    @property
+    def groups(self) -> int:
+        """Worlds of one draw from the posterior: one for each declared share."""
+        return max(1, len(self.liked))
+
+    def world_number(self, draw: Draw) -> int:
+        liked = draw.scenario.liked
+        return draw.world * self.groups + (0 if liked is None else self.liked.index(liked))
+
+    def entropy(self, draw: Draw, stream: int) -> list[int]:
+        """Of what is random in a draw: its log, or the trainings on it."""
+        return [self.seed, self.world_number(draw), draw.scenario.seed, draw.replicate, stream]
+
+    def training_seed(self, draw: Draw) -> int:
+        """Of all that is random in the trainings on a draw: the same for all arms."""
+        return int(np.random.SeedSequence(self.entropy(draw, _TRAINING)).generate_state(1)[0])
+
+    def recipe(self, arm: str, seed: int, rate: float | None = None) -> Recipe:
+        """How an arm is trained; `rate`: the share of impressions that its log records, by default the real log's."""
+        # The same figures, however many processes there are.
+        changes: dict[str, Any] = {"training.device": "cpu", "training.threads": 1}
+        changes |= arms.settings(arm, self.changes, seed, arms.TRUE_THETA)
+        if (given := changes.get("propensity.name")) and "rate" in PROPENSITIES.options(given):
+            changes["propensity.rate"] = self.impressions if rate is None else rate
+        recipe = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
+        return recipe.changed({"estimator.name": changes["estimator.name"]}).changed(changes)
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
@@ -137,17 +250,12 @@ class Advise(AdvicePlan):
 
     def run_worlds(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         draw: int = cell.at["world"]
-
-        def advance(done: int, total: int) -> None:
-            context.on_progress(done / total)
-
+        advance, log = context.advance, user_log(self).interacted()
         fit = Fit(steps=self.steps, recipe=self.fit, seed=self.seed + draw, real_lengths=True)
         if self.world is not None:
             made = [World.open(self.world, fit.seed)]
-        elif self.liked:
-            made = implicit_worlds(user_log(self).interacted(), fit, self.liked, advance)
         else:
-            made = [fit_world(user_log(self).interacted(), fit, advance)]
+            made = implicit_worlds(log, fit, self.liked, advance) if self.liked else [fit_world(log, fit, advance)]
         for group, world in enumerate(made):
             world.save(world_folder(context.folder, draw * self.groups + group), overwrite=True)
         about = [{"origin": world.origin, "description": asdict(world.describe())} for world in made]
@@ -186,9 +294,6 @@ class Advise(AdvicePlan):
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         return list(advice_of(answer).rows())
 
-    def figures(self, answer: Answer) -> Mapping[str, Figure]:
-        return {"scenarios": advice_of(answer).figure()}
-
 
 def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Advise:
     """The study of a log; options are its fields, `choices` and `severities`; None is as the effort has it."""
@@ -218,7 +323,7 @@ def draw_log(study: Advise, folder: Path, draw: Draw, recorded: bool = False) ->
     scenario = draw.scenario
     whole = World.load(world_folder(folder, study.world_number(draw))).with_severity(scenario.severity)
     log_of = partial(whole.log, choice=scenario.choice, ratings_noise=ratings_noise(whole))
-    rng = partial(np.random.default_rng, study.entropy(draw, LOG))
+    rng = partial(np.random.default_rng, study.entropy(draw, _LOG))
     events = log_of(rng()).compact()
     seen = whole.aligned_with(events)
     if not recorded:

@@ -13,20 +13,13 @@ from unveil.data.indexing import read_ids
 from unveil.data.interactions import Interactions, Sequences
 from unveil.evaluation.labelled import PROTOCOL, LabelledTest, evaluate
 from unveil.evaluation.statistics import Paired
-from unveil.report.page import Figures
 from unveil.runs.labelled import read_test
-from unveil.studies import arms, candidates, tables
-from unveil.studies.advise_plan import CONFIG, config_of, write_advised
+from unveil.studies import arms, candidates, shipped
+from unveil.studies.decision import CONFIG, config_of, write_advised
 from unveil.studies.engine import Answer, Cell, Context, Report
 from unveil.studies.results import BASE, Measure, Results, verdict
 from unveil.studies.unbiased import BASELINES, Data, Unbiased, data_of
 
-#: What is tried, unless options say otherwise.
-DEFAULTS: Mapping[str, tuple[str, ...]] = {
-    "estimators": ("itps", "corrected", "wmf-distilled", "wmf-distilled-rated"),
-    "propensities": ("logged", "recorded", "popularity"),
-    "clips": ("5%",),
-}
 #: Places of a list: with fewer positives of a user most lists have none, and AUC says more.
 _LIST = 10
 #: Users that propensities are fitted to, to find out which can be.
@@ -65,7 +58,7 @@ class AdviseByTest(Unbiased):
     @classmethod
     def of(cls, source: LogSource, test: str = "", *, metric: str | None = None, **options: Any) -> Self:
         """The study of a log and a test, by default its own random rows."""
-        tried = {name: options.pop(name, value) for name, value in DEFAULTS.items()}
+        tried = {name: options.pop(name, value) for name, value in shipped("defaults")["advise-test"].items()}
         fixed = {"log": source.log, "test": test, "source": source, "sizes": (), **options}
         bare = cls(**fixed, estimators=(BASE,))
         log, _, labels = data_of(bare)
@@ -104,7 +97,6 @@ class AdviseByTest(Unbiased):
         return {"user": user_T.tolist(), "half": half_T.tolist(), "found": {cell.at["estimator"]: found}}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """Each metric of each user, by half."""
         half = dict(zip(record["user"], record["half"], strict=True))
         return ({"half": half[row["user"]], **row} for row in super().rows(cell, record))
 
@@ -117,12 +109,10 @@ class AdviseByTest(Unbiased):
         }
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """Both choices, with their tests."""
         found = self.choices(answer.results).items()
         return {"advice": {name: {**each._asdict(), "test": vars(each.test)} for name, each in found}}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The choices, both halves, and the commands that come next."""
         halves = {half: answer.results.at(half=half) for half in ("A", "B")}
         named = ["--candidates", self.candidates] if self.candidates else []
         slice_of = ["--slice", self.test or self.log, *named, "--metric", self.metric]
@@ -135,15 +125,6 @@ class AdviseByTest(Unbiased):
             "train": shlex.join(["unveil", "train", self.log, "--config", str(answer.folder / CONFIG), "-o", "run"]),
             "calibrate": shlex.join(["unveil", "calibrate", "run", *slice_of]),
         }
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """None but the template's."""
-        return {}
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """The headline of every arm, on the half that tests."""
-        figure = tables.dots_figure(answer.results.at(half="B"), self.headline)
-        return {"means": Figures([figure])}
 
 
 def has_random_rows(log: Interactions) -> bool:

@@ -10,13 +10,13 @@ from pydantic import model_validator
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
+from unveil.report.charts import shares_figure
 from unveil.report.page import Block
 from unveil.simulation.choice import users_do
 from unveil.studies.arms import TRUE_THETA, check_gap, with_propensity
 from unveil.studies.engine import Answer, Cell, Context, Study
 from unveil.studies.results import BASE, BOUND, TRUE, Estimate, paired_json, verdict
 from unveil.studies.semisynthetic import SemiSynthetic, cell_key, csv_rows
-from unveil.studies.tables import shares_figure
 
 #: An axis: its title, the assumption that it breaks, and whether its levels are points of a scale.
 AXES = {

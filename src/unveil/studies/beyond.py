@@ -10,13 +10,13 @@ from pydantic import model_validator
 from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
 from unveil.propensity.base import PROPENSITIES
+from unveil.report.charts import shares_figure
 from unveil.report.names import against
 from unveil.studies.arms import Variant, check_gap, propensity_settings
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import ALPHA, BASE, BOUND, TRUE, Estimate, Measure, Results, corrected, paired_json
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import shares_figure
 
 #: What was set out to be closed at every severity: with the study's propensities, and with what the log gives.
 AIM, AIM_ESTIMATED = 0.60, 0.25
@@ -131,7 +131,7 @@ class Beyond(SemiSynthetic):
                 }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """Those with the same source of exposure together. Training curves of so many arms could not be read."""
+        """Those with the same source of exposure together."""
         results, every = answer.results, self.shares(answer)
         sources = list(dict.fromkeys(map(source_of, results.candidates)))
         arms = sorted(results.candidates, key=lambda arm: sources.index(source_of(arm)))

@@ -113,20 +113,15 @@ def for_log(
     estimators: Sequence[str], propensities: Sequence[str], clips: Sequence[str], log: Interactions
 ) -> tuple[Candidates, dict[str, str]]:
     """The candidates without those that a log cannot serve; these by name, with the reason."""
-    refused = unrated(estimators, log)
+    need = [name for name in estimators if estimator(name).needs == "ratings"]
+    rating_N = log.interacted().rating if need else None
+    rated = rating_N is not None and bool(np.isfinite(rating_N).all())
+    refused = {} if rated else dict.fromkeys(need, "not every event of the log has a rating")
     found = candidates([name for name in estimators if name not in refused], propensities, clips)
     if (groups := ImpressionGroups.of(log)) and groups.is_feed:
         choosing = [arm for arm in found.usable if arm.startswith("corrected") and learns_from(arm) == "impressions"]
         refused |= dict.fromkeys(choosing, "the log is a feed of one item at a time: users do not choose among several")
     return found._replace(usable=tuple(arm for arm in found.usable if arm not in refused)), refused
-
-
-def unrated(estimators: Sequence[str], log: Interactions) -> dict[str, str]:
-    """The estimators that need ratings, where not every interaction has one."""
-    need = [name for name in estimators if estimator(name).needs == "ratings"]
-    rating_N = log.interacted().rating if need else None
-    rated = rating_N is not None and bool(np.isfinite(rating_N).all())
-    return {} if rated else dict.fromkeys(need, "not every event of the log has a rating")
 
 
 def _arms(name: str, propensities: Sequence[str], clips: Sequence[str]) -> list[str]:

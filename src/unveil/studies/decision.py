@@ -1,6 +1,7 @@
-"""The decision of `unveil advise`: gains over naive, and which candidate to use.
+"""The decision of `unveil advise`: gains over naive, which candidate to use, and the config of a run with it.
 
-Scenarios are strata: the mean over those that were tried is wanted, not over others that might have been.
+Scenarios vary what is not known of a log: how users choose, how rare exposure is, what is popular. They are strata: the
+mean over those that were tried is wanted, not over others that might have been.
 Shapes: Z scenarios, W worlds, R replicates.
 """
 
@@ -8,32 +9,76 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.audit.evidence import Evidence
+from unveil.data.filters import LogSource
+from unveil.data.interactions import Interactions, Sequences
+from unveil.data.splits import leave_one_out
 from unveil.estimators.base import estimator
 from unveil.estimators.wmf import WMFDistilled
 from unveil.evaluation.metrics import NDCG, RankMetric
 from unveil.evaluation.statistics import Paired, paired
+from unveil.files import write_whole
+from unveil.report.charts import shares_figure
 from unveil.report.page import Figure
+from unveil.runs.config import Experiment, as_toml
+from unveil.settings import plain
 from unveil.simulation.choice import users_do
-from unveil.studies.advise_plan import CONFIG
 from unveil.studies.arms import Variant
 from unveil.studies.candidates import Candidates, LogShape, learns_from
-from unveil.studies.engine import Answer
+from unveil.studies.engine import Answer, Report
 from unveil.studies.results import BASE, BOUND, TRUE, Estimate, Measure, paired_json, verdict
-from unveil.studies.scenarios import Scenario
-from unveil.studies.tables import shares_figure
+from unveil.studies.trial import resolved
+from unveil.training.recipe import Recipe
 
 Floats = NDArray[np.float64]
 
+CONFIG = "advice.toml"
 #: What is evaluated: the rank of the most relevant item among all items.
 HEADLINE = Measure(TRUE, "full", "NDCG", 10)
 RECALL = Measure(TRUE, "full", "Recall", 10)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How logs are drawn. `liked` is the declared share of popularity that is relevance; None: by the ratings."""
+
+    choice: str
+    severity: float
+    liked: float | None = None
+
+    @property
+    def key(self) -> str:
+        """rational_exposed-p1."""
+        declared = "" if self.liked is None else f"-l{self.liked:g}"
+        return f"{self.choice}-p{self.severity:g}{declared}"
+
+    @property
+    def seed(self) -> int:
+        """Of its draws: scenarios have random numbers of their own."""
+        return int.from_bytes(sha256(self.key.encode()).digest()[:4])
+
+    @property
+    def users(self) -> str:
+        declared = "" if self.liked is None else f", {self.liked:.0%} liked"
+        return f"{self.choice.replace('_', ', ')}{declared}"
+
+    def __str__(self) -> str:
+        return f"{self.users}, p = {self.severity:g}"
+
+
+class Draw(NamedTuple):
+    """Which log is drawn: of which draw of the worlds, in which scenario, and the how manieth."""
+
+    world: int
+    scenario: Scenario
+    replicate: int
 
 
 def mean_over_strata(value_ZWR: Floats, level: float = 0.95) -> Paired:
@@ -264,3 +309,27 @@ class Advice:
             found = self.answer.results.at(scenario=each.key).gap_closed(arm, HEADLINE)
             gaps.setdefault((arm, each.users), {})[f"p = {each.severity:g}"] = found
         return shares_figure(gaps, "scenarios")
+
+
+def write_config(report: Report) -> None:
+    """The run that is advised, for `unveil train LOG --config`."""
+    study = report.answer.study
+    recipe = study.recipe(report.findings["advice"]["chosen"], study.seed)
+    write_advised(config_of(recipe, study.log, study.log.load(), study.preset), report)
+
+
+def write_advised(config: Experiment, report: Report) -> None:
+    """The config of a run, with what the report says first above it."""
+    head = f"{report.paragraphs[0]}\n\nWritten by: {report.command}\nGiven to: unveil train LOG --config"
+    write_whole(report.answer.folder / CONFIG, as_toml(config, head))
+
+
+def config_of(recipe: Recipe, source: LogSource, log: Interactions, preset: str) -> Experiment:
+    """A recipe for a log as it was read; a clip that is a share of the events becomes a number."""
+    own = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
+    data = {f"data.{name}": value for name, value in vars(source).items()}
+    shared = {name: plain(recipe)[name] for name in ("model", "task", "training")}
+    parts = {"estimator": own.estimator, "propensity": own.propensity}
+    changes = {f"{part}.{name}": value for part, options in parts.items() for name, value in options.items()}
+    everywhere = {"training.device": "auto", "training.threads": None}
+    return Experiment.of(preset, shared | data).changed(everywhere | changes)

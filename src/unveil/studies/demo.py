@@ -19,12 +19,12 @@ from unveil.report.charts import curves, intervals, lorenz_figure
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Figure
 from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.describe import WorldLog, at_severities
 from unveil.simulation.world import World
-from unveil.simulation.world_log import WorldLog, at_severities
 from unveil.studies.arms import changes_of
 from unveil.studies.engine import Answer, Cell, Context, Study, Work
 from unveil.studies.results import BASE, BASELINES, BOUND, STANDARD, TRUE, Measure, Results
-from unveil.studies.tables import dot, learning_figure, weight_means, weight_warnings
+from unveil.studies.tables import dot, weight_means, weight_warnings
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.recipe import Recipe
 
@@ -33,12 +33,14 @@ _TOP_ITEMS = 15
 
 def log_facts(own: WorldLog) -> dict[str, Any]:
     """The figures that the captions name."""
-    gamma_V, theta_V = own.item_means
+    names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
+    top = np.argsort(-np.maximum(own.chosen_V, own.relevant_V), kind="stable")[:_TOP_ITEMS]
+    top = top[np.argsort(-own.chosen_V[top], kind="stable")].tolist()
     return {
         "own": own,
         "log": own.figures,
         "description": rows(own.figures),
-        "top_items": _top_items(own),
+        "top_items": [(names[v], own.chosen_V[v], own.relevant_V[v], theta_V[v], gamma_V[v]) for v in top],
         "rank_correlation": rank_correlation(own.chosen_V, own.relevant_V),
         "median_theta": {"chosen": float(np.median(own.theta_N)), "relevant": float(np.median(own.relevant_theta_N))},
         "correlation": float(np.corrcoef(np.log(theta_V), gamma_V)[0, 1]),
@@ -64,14 +66,6 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
         "items": plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth"),
         "seasons": curves(steps_T, own.seasons, colours, "mean exposure θ", "seasons", "time step"),
     }
-
-
-def _top_items(own: WorldLog) -> list[tuple[str, int, int, float, float]]:
-    """Items that are chosen or most relevant most often: both counts, mean θ and mean γ."""
-    names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
-    top = np.argsort(-np.maximum(own.chosen_V, own.relevant_V), kind="stable")[:_TOP_ITEMS]
-    top = top[np.argsort(-own.chosen_V[top], kind="stable")]
-    return [(names[v], int(own.chosen_V[v]), int(own.relevant_V[v]), theta_V[v], gamma_V[v]) for v in top.tolist()]
 
 
 #: What conclusions are drawn from: the rank of the most relevant item among all items.
@@ -143,6 +137,7 @@ class Demo(Study):
         return {
             **log_facts(own),
             "severities": at_severities(own.world, self.seed),
+            "means_figure": means_figure,
             "HEADLINE": HEADLINE,
             "RECALL": RECALL,
             "SAMPLED": Measure(TRUE, results.protocol("uniform"), "NDCG", 10),
@@ -158,20 +153,10 @@ class Demo(Study):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
-        results = answer.results
-        sampled, both = Measure(TRUE, results.protocol("uniform"), "NDCG", 10), [HEADLINE, HELD_OUT]
         weights = self._event_weights(answer)
-        own = {named(arm): weight_N for arm, weight_N in weights.items()}
-        colours = [COLOURS[arm] for arm in weights]
-        return {
-            "true": means_figure(results, HEADLINE, both),
-            "held_out": means_figure(results, HELD_OUT, both),
-            "sampled": means_figure(results, sampled, [sampled]),
-            "relevance": means_figure(results, RELEVANCE, [RELEVANCE], "mean relevance γ of the top 10"),
-            "weights_figure": plots.distributions(own, "weight 1/θ, logarithmic", "weights", colours),
-            "learning": learning_figure(answer.by_arm(), "the demo", "learning"),
-            **log_figures(world_log(self, 0)),
-        }
+        own, colours = {named(arm): weight_N for arm, weight_N in weights.items()}, [COLOURS[arm] for arm in weights]
+        drawn = plots.distributions(own, "weight 1/θ, logarithmic", "weights", colours)
+        return {"weights_figure": drawn, **log_figures(world_log(self, 0))}
 
     def _event_weights(self, answer: Answer) -> dict[str, Any]:
         trial = trial_context(self, 0)

@@ -1,8 +1,9 @@
 """One engine for every study: resume, locks, workers, progress, results, files and pages.
 
 A study is a frozen pydantic model, whose fields are what its cells depend on, and a few functions: `cells` lists the
-work, `run_cell` does one piece anywhere, `rows` turns its record into rows of the long frame (see `results`); `tables`,
-`figures` and `findings` are shown where the template says. `tests/studies/toy.py` is a whole one in 60 lines.
+work, `run_cell` does one piece anywhere, `rows` turns its record into rows of the long frame (see `results`);
+`findings` and `figures`, and what the template draws by itself (see `tables`), are shown where the template says.
+`tests/studies/toy.py` is a whole one in 60 lines.
 `run(study, folder, Processes(2))` gives an `Answer`; `write(answer, folder, command)` writes every file.
 The same cells give the same bytes, but for times.
 """
@@ -25,6 +26,7 @@ from unveil.report.page import Block, Page, Section, Table, Text, write_page
 from unveil.report.prose import Prose
 from unveil.runs.progress import Silent, Watcher, spell
 from unveil.runs.workers import Engine, OnProgress
+from unveil.studies import tables
 from unveil.studies.cells import SECONDS, Store, run_cells
 from unveil.studies.results import ALPHA, Results, frame_of, means
 
@@ -45,6 +47,9 @@ class Context:
 
     folder: Path
     on_progress: OnProgress = lambda share: None
+
+    def advance(self, done: int, total: int) -> None:
+        self.on_progress(done / total)
 
 
 @dataclass(frozen=True)
@@ -130,10 +135,6 @@ class Study(BaseModel):
     def other_keys(self, cell: Cell) -> Sequence[str]:
         """The keys that a cell may have in a folder that `--from` copies from."""
         return [cell.key]
-
-    def tables(self, answer: "Answer") -> Mapping[str, Table]:
-        """Tables by the names under which the template shows them."""
-        return {}
 
     def figures(self, answer: "Answer") -> Mapping[str, Block]:
         """Plots by the names under which the template shows them."""
@@ -234,7 +235,7 @@ _FINDINGS, _METHODS = "What the figures say", "How it was made"
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """An answer with its tables, figures and words."""
+    """An answer with its figures and words."""
 
     answer: Answer
     command: str = ""
@@ -245,7 +246,7 @@ class Report:
 
     @cached_property
     def parts(self) -> dict[str, Any]:
-        return {**self.answer.study.tables(self.answer), **self.answer.study.figures(self.answer)}
+        return dict(self.answer.study.figures(self.answer))
 
     @cached_property
     def prose(self) -> Prose:
@@ -260,6 +261,7 @@ class Report:
                 "results": answer.results,
                 "command": self.command,
                 "parts": self.parts,
+                "draw": tables,
                 "spell": spell,
                 "alpha": ALPHA,
                 **self.findings,

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from unveil.audit.motion import PlaceTests, expected_means, repeats
-from unveil.audit.timing import ALPHA, LEAST, Floats, Pair, pair, positions, timing
+from unveil.audit.motion import PlaceTests, expected_means
+from unveil.audit.timing import ALPHA, LEAST, Floats, Pair, first_interactions, pair, positions, timing
 from unveil.data.filters import LogSource
 from unveil.data.indexing import Vocabulary
 from unveil.data.interactions import Interactions, Sequences
@@ -21,7 +21,7 @@ from unveil.data.titles import matching, named_items
 from unveil.errors import UnveilError
 from unveil.files import write_whole
 from unveil.report.charts import Box, boxes
-from unveil.report.page import Block, Figure
+from unveil.report.page import Figure
 from unveil.report.plots import canvas, plain_numbers
 from unveil.report.svg import COLOURS, MUTED, themed
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
@@ -138,7 +138,7 @@ class Fig1(Study):
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         sequences = self.data.sequences
-        if not self.draws or repeats(sequences):
+        if not self.draws or len(first_interactions(sequences)) < len(sequences):  # users come back to items
             return {"expected": None}
         rng = np.random.default_rng(self.seed)
         return {"expected": expected_means(sequences, positions(sequences), self.draws, rng).tolist()}
@@ -195,15 +195,8 @@ class Fig1(Study):
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         found = self.tests(answer.records)
         ends = {"earliest": found.order.most(-1, 10), "latest": found.order.most(1, 10)}
-        return {"found": found, "titles": self.data.titles, "least": LEAST, "ends": ends}
-
-    def figures(self, answer: Answer) -> Mapping[str, Block]:
-        parts: dict[str, Block] = {"funnel": funnel(self.tests(answer.records), self.data.titles)}
-        for n, group in enumerate(self.data.groups):
-            (steps, shares), along = self.data.samples(group), "place in the history, 0 first, 1 last"
-            parts[f"steps-{n}"] = boxes(steps, "step", f"steps{n}")
-            parts[f"shares-{n}"] = boxes(shares, along, f"shares{n}", digits=3, middle=0.5)
-        return parts
+        shown = {"found": found, "titles": self.data.titles, "least": LEAST, "ends": ends}
+        return {**shown, "boxes": boxes, "funnel": funnel}
 
 
 def item_table(data: ItemData, found: PlaceTests) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from operator import gt
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -17,17 +17,16 @@ from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.statistics import Paired
 from unveil.files import write_whole
 from unveil.processes import threads
-from unveil.report.page import Block
 from unveil.settings import parsed, plain
 from unveil.simulation.feedback import rounds as feedback
 from unveil.simulation.feedback.figures import FIGURES, table
 from unveil.simulation.feedback.responses import response_model
 from unveil.simulation.world import World
+from unveil.studies import shipped
 from unveil.studies.arms import changes_of, seconds_of
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.paper import paper, recognised, size_of, tuned
+from unveil.studies.paper import recognised, size_of, tuned
 from unveil.studies.results import Estimate, Known, Measure, Results
-from unveil.studies.tables import along_figure
 from unveil.studies.trial import TrainingShare
 from unveil.training.recipe import Recipe, network_in
 
@@ -239,12 +238,10 @@ class LoopStudy(Study):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         compared = self.tuned_for is not None and {"naive", "ips", "itps"} <= {*self.estimators}
-        claim = paper()["real"]["data"].get(answer.source.name, {}).get("loop", "") if compared else None
-        return {"shown": FIGURES, "claim": claim, "retraining": feedback.Retraining.parse(self.retrain)}
-
-    def figures(self, answer: Answer) -> Mapping[str, Block]:
-        found, drawn = cast(LoopResults, answer.results), dict[str, Block]()
-        for key in found.plotted:
-            how: dict[str, Any] = {"title": found.title(key), "slug": f"loop-{key}", "digits": FIGURES[key].digits}
-            drawn[key] = along_figure(found, "round", measure_of(key, self.k), **how)
-        return drawn
+        claim = shipped("paper")["real"]["data"].get(answer.source.name, {}).get("loop", "") if compared else None
+        return {
+            "shown": FIGURES,
+            "measure_of": measure_of,
+            "claim": claim,
+            "retraining": feedback.Retraining.parse(self.retrain),
+        }

@@ -1,10 +1,7 @@
 """The paper's figures beside ours, all of them in `paper.toml`; and its data sets."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,16 +12,12 @@ from unveil.data.interactions import Interactions
 from unveil.data.readers import convert_first
 from unveil.errors import UnveilError, unknown
 from unveil.runs.run_folder import Run
+from unveil.settings import plain
+from unveil.studies import shipped
 from unveil.studies.results import Estimate, Measure, Results, means
 
 #: The data set of the paper that `unveil data fetch` does not know, and its file in the folder of that name.
 _BY_HAND, _FILES = "beauty", ("beauty.txt", "beauty.txt.gz")
-
-
-@cache
-def paper() -> Mapping[str, Any]:
-    """The whole file."""
-    return tomllib.loads(files("unveil.studies").joinpath("paper.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -38,13 +31,13 @@ class Published:
 
     @classmethod
     def semisynthetic(cls, evaluation: str, severity: float = 1.0) -> "Published":
-        found = paper()["semisynthetic"]
+        found = shipped("paper")["semisynthetic"]
         rows = found.get(evaluation, {}) if severity == found["severity"] else {}
         return cls(evaluation, found["protocol"], found["metrics"], rows)
 
     @classmethod
     def real(cls, data: str | None) -> "Published":
-        found = paper()["real"]
+        found = shipped("paper")["real"]
         rows = {} if data is None else found["data"][data]["figures"]
         return cls("standard", found["protocol"], found["metrics"], rows)
 
@@ -137,11 +130,9 @@ def paper_rows(
 ) -> Iterator[tuple[Measure, dict[str, Any]]]:
     """Rows of results.csv: every mean, and the figure of the paper's table for an evaluation and a severity."""
     for row in means(results):
-        measure, severity = Measure(*(row[name] for name in Measure._fields)), row.get("severity")
-        place = {"estimator": row["estimator"], "preset": preset, "severity": severity, "protocol": measure.protocol}
-        numbers = {name: row[name] for name in ("metric", "k", "mean", "low", "high", "replicates", "worlds")}
-        figure = published(measure.evaluation, severity or 0.0).figure(row["estimator"], measure)
-        yield measure, {**place, "evaluation": measure.evaluation, **numbers, "paper": figure}
+        measure = Measure(*(row[name] for name in Measure._fields))
+        figure = published(measure.evaluation, row.get("severity") or 0.0).figure(row["estimator"], measure)
+        yield measure, {"severity": None, **row, "preset": preset, "paper": figure}
 
 
 def size_of(log: Interactions) -> tuple[int, int, int]:
@@ -151,7 +142,7 @@ def size_of(log: Interactions) -> tuple[int, int, int]:
 
 def recognised(users: int, items: int, interactions: int) -> str | None:
     """The data set of the paper that has exactly this many users, items and interactions."""
-    sizes = {name: tuple(each["size"]) for name, each in paper()["real"]["data"].items()}
+    sizes = {name: tuple(each["size"]) for name, each in shipped("paper")["real"]["data"].items()}
     return next((name for name, size in sizes.items() if size == (users, items, interactions)), None)
 
 
@@ -181,7 +172,7 @@ def _put_by_hand() -> Path:
 
 def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:
     """The authors' settings of an estimator on a data set; under other presets than `paper` only its own options."""
-    real = paper()["real"]
+    real = shipped("paper")["real"]
     if data not in real["data"]:
         raise unknown("data set with the authors' settings", data, real["data"])
     own = dict(zip(real["settings"], real["data"][data]["tuned"].get(estimator, ()), strict=False))
@@ -194,11 +185,14 @@ def published_line(run: Run) -> str | None:
     """What others published for the data and network of a run, and its own; None where nothing can be compared."""
     made, settings = run.recommender, run.experiment
     data = recognised(len(made.users), len(made.items), len(made.sequences))
-    network = getattr(made.model, "name", "")
-    found = [each for each in paper()["others"] if (each["data"], each["network"]) == (data, network)]
+    network = str(plain(settings.model)["name"])
+    beside = run.evaluation.baselines  # those of a network that is part of a blend, too
+    found = [each for each in shipped("paper")["others"] if (each["data"], each["network"]) == (data, network)]
     if not found or settings.data.split != "leave-one-out" or not settings.evaluation.exclude_seen:
         return None
-    own = " / ".join(f"{run.evaluation.value('full', metric, 10):.4f}" for metric in ("Recall", "NDCG"))
+    summary = beside[network].summary if network in beside else run.evaluation.summary
+    figures = [summary.filter(protocol="full", metric=metric, k=10)["mean"][0] for metric in ("Recall", "NDCG")]
+    own = " / ".join(f"{figure:.4f}" for figure in figures)
     theirs = "; ".join(f"{each['recall']:.4f} / {each['ndcg']:.4f} ({each['source']})" for each in found)
     return (
         f"published  {network} on {data}, full ranking, leave-one-out, Recall@10 / NDCG@10: {theirs}; this run, "

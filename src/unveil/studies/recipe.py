@@ -8,22 +8,13 @@ from pydantic import model_validator
 
 from unveil.errors import UnveilError
 from unveil.evaluation.statistics import Paired
+from unveil.studies import shipped
 from unveil.studies.engine import Answer
 from unveil.studies.results import BASE, BOUND, STANDARD, TRUE, Measure, Results, paired_json, verdict
 from unveil.studies.semisynthetic import SemiSynthetic
 
 #: Metrics that the paper reports on real data.
 METRICS = (("NDCG", 10), ("Recall", 10))
-#: The exponents that the authors tuned for ml-1m, the plain inverse of popularity, and the true propensities.
-ARMS = (
-    "naive",
-    "ips@popularity+exponent=0.5",
-    "itps@popularity+exponent=0.2",
-    "ips@popularity",
-    "itps@popularity",
-    "itps@true",
-    "ideal",
-)
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,7 @@ class Recipe(SemiSynthetic):
     template: ClassVar[str] = "recipe.md.j2"
     by_popularity: ClassVar[bool] = True
     severities: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
-    estimators: tuple[str, ...] = ARMS
+    estimators: tuple[str, ...] = tuple(shipped("defaults")["recipe"]["estimators"].split(","))
 
     @model_validator(mode="after")
     def check_baseline(self) -> Self:

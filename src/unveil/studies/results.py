@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.evaluation.statistics import Paired, holm, paired, ratio_interval
+from unveil.evaluation.statistics import Paired, bootstrap, holm, paired, ratio_interval
 
 Floats = NDArray[np.float64]
 Point = tuple[tuple[str, Any], ...]  # conditions with their values
@@ -26,6 +26,8 @@ TRUE, STANDARD = "true relevance", "standard"
 BASE, BOUND = "naive", "ideal"
 #: Arms without training: what a model must beat.
 BASELINES = ("random", "popularity")
+#: In the report of a real log: the naive model less λ · log popularity.
+CONTROL = "control"
 #: Below this a p-value is called significant.
 ALPHA = 0.05
 
@@ -264,6 +266,32 @@ class Results:
         if self.units == "users" and len(every) > 1:
             every = [value_C.mean(keepdims=True) for value_C in every]
         return np.asarray(np.sum(every, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class RealResults(Results):
+    """Results of a real log: with one replicate, intervals are bootstraps over users. Shapes: U users, M measures."""
+
+    @cached_property
+    def arms(self) -> list[str]:
+        return sorted(super().arms, key=lambda arm: arm == CONTROL)
+
+    def estimate(self, arm: str, measure: Measure, level: float = 0.95) -> Estimate:
+        """Mean and interval: Student's t over replicates; with one of them, percentile bootstrap over users."""
+        if self.units == "users" and measure in self.ranked:
+            return self._intervals[arm, measure]
+        return super().estimate(arm, measure, level)
+
+    @cached_property
+    def _intervals(self) -> dict[tuple[str, Measure], Estimate]:
+        """All measures of an arm come from the same resamples of its users."""
+        found = {}
+        for arm in self.arms:
+            value_UM = np.stack([self.sample(arm, measure) for measure in self.ranked], axis=1)
+            low_M, high_M = bootstrap(value_UM, np.random.default_rng(0))
+            for measure, mean, low, high in zip(self.ranked, value_UM.mean(0), low_M, high_M, strict=True):
+                found[arm, measure] = Estimate(float(mean), float(low), float(high), len(value_UM))
+        return found
 
 
 def gap_share(own_N: Floats, gap_N: Floats) -> Estimate | None:

@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unveil.report.page import Figures
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import BASE, BOUND, TRUE, Measure, Results
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import along_figure, arms_table, weight_means
+from unveil.studies.tables import weight_means
 
 #: Of the bands, as in the caption of the paper's figure; tables have 95%.
 LEVEL = 0.90
@@ -59,19 +58,6 @@ class RQ2(SemiSynthetic):
             "winners": winners if len(results.trained) > 1 else {},
             "tests": {arm: {p: tests[p][arm] for p in at} for arm in results.candidates if BASE in results.trained},
         }
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        measures, at = self.measures(answer.results), {p: answer.results.at(severity=p) for p in self.severities}
-        every = [arms_table(here, measures, caption=f"True relevance, severity {p:g}") for p, here in at.items()]
-        return {**super().tables(answer), "every": every}
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        results = answer.results
-        bands = {
-            name: Figures([along_figure(results, "severity", m, level=LEVEL) for m in self.measures(results, protocol)])
-            for name, protocol in (("sampled", results.protocol("uniform")), ("full", "full"))
-        }
-        return {**super().figures(answer), **bands}
 
 
 def slope(results: Results, arm: str, measure: Measure) -> float | None:

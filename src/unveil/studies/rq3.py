@@ -9,13 +9,12 @@ import numpy as np
 
 from unveil.evaluation.statistics import holm
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Figure, Figures
+from unveil.report.page import Figure
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import ALPHA, BOUND, STANDARD, TRUE, Measure, Results, tests_json
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import arms_table
 
 _EVALUATIONS = (TRUE, STANDARD)
 
@@ -52,6 +51,8 @@ class RQ3(SemiSynthetic):
         return {
             **super().facts(answer),
             "standard": self.headline(here, STANDARD),
+            "slope_figure": slope_figure,
+            "published": {"true": published[TRUE], "standard": published[STANDARD]},
             "sampled_flips": every,
             "moved": moved,
             "flipped_under": list(dict.fromkeys(f"{flip['metric']}@{flip['k']}" for flip in moved)),
@@ -59,22 +60,6 @@ class RQ3(SemiSynthetic):
             "compared": compared if set(here.trained) == set(published[TRUE].rows) else [],
             "agree": sum(flip["moves"] == flip["paper"] for flip in compared),
         }
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        here, sampled = self.first(answer), answer.results.protocol("uniform")
-        true, standard = self.published.values()
-        return {
-            **super().tables(answer),
-            "true": arms_table(here, true.under(sampled), true),
-            "standard": arms_table(here, standard.under(sampled), standard),
-            "true_full": arms_table(here, true.under("full")),
-            "standard_full": arms_table(here, standard.under("full")),
-        }
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        here = self.first(answer)
-        drawn = [_slope_figure(here, m) for m in self.published[TRUE].under(here.protocol("uniform"))]
-        return {**super().figures(answer), "slopes": Figures(drawn)}
 
 
 def swapped_pairs(results: Results, measure: Measure) -> list[dict[str, Any]]:
@@ -110,7 +95,8 @@ def _moves(true: int, standard: int) -> str:
     return "up" if standard < true else "down" if standard > true else "same"
 
 
-def _slope_figure(results: Results, measure: Measure) -> Figure:
+def slope_figure(results: Results, measure: Measure) -> Figure:
+    """A line for each arm from its mean on true relevance to that by the standard evaluation."""
     both = (measure, measure._replace(evaluation=STANDARD))
     drawn = {
         named(arm): Line([0, 1], [results.mean(arm, each) for each in both], COLOURS.get(arm))

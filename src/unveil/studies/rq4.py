@@ -14,13 +14,11 @@ from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.estimators.base import estimator
 from unveil.evaluation.protocols import usual_negatives
 from unveil.processes import threads
-from unveil.report.page import Figures
 from unveil.studies import arms, rq4_report, tables
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.paper import Published, paper_rows, read_log, recognised, size_of, tuned
 from unveil.studies.presets import preset
-from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
-from unveil.studies.rq4_report import CONTROL, RealResults
+from unveil.studies.results import BASE, BASELINES, CONTROL, STANDARD, Measure, RealResults, Results
 from unveil.studies.tables import Records
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.fit import check_available
@@ -200,22 +198,8 @@ class RQ4(Study):
             "proxies": rq4_report.proxies(self.recipes),
         }
 
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        results, published = answer.results, self.published(answer)
-        by_protocol = {
-            name: tables.arms_table(results, published.under(name), published if name == self.popular else None)
-            for name in self.protocols
-        }
-        return {**by_protocol, "settings": tables.settings_table(self.recipes)}
-
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        results, published = answer.results, self.published(answer)
-        dots = [tables.dots_figure(results, measure, published) for measure in published.under(self.popular)]
-        return {
-            "beside": Figures(dots),
-            "along": rq4_report.control_figure(self._controls(answer), self.protocols),
-            "learning": Figures([tables.learning_figure(answer.by_arm(self.recipes), "each epoch", "learning")]),
-        }
+        return {"along": rq4_report.control_figure(self._controls(answer), self.protocols)}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         published = self.published(answer)

@@ -5,7 +5,6 @@ The control, the naive model less λ · log popularity, learns nothing more: its
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -13,57 +12,19 @@ import numpy as np
 import torch
 
 from unveil.estimators.base import blocks
-from unveil.evaluation.statistics import Paired, bootstrap
+from unveil.evaluation.statistics import Paired
 from unveil.models.baselines import LessPopular
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.popularity import Popularity
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.names import against
 from unveil.report.page import Figure
-from unveil.studies.results import (
-    BASE,
-    STANDARD,
-    Estimate,
-    Measure,
-    Results,
-    corrected,
-    frame_of,
-    paired_json,
-    verdict,
-)
+from unveil.studies.results import BASE, CONTROL, STANDARD, Measure, Results, corrected, frame_of, paired_json, verdict
 from unveil.studies.tables import Records, along_figure
 from unveil.studies.trial import Arm, TrialContext, list_metrics, ranks
 from unveil.training.fit import propensity_name
 from unveil.training.recipe import Recipe
 from unveil.training.trainer import Trainer
-
-CONTROL = "control"
-
-
-@dataclass(frozen=True, eq=False)
-class RealResults(Results):
-    """Results of a real log: with one replicate, intervals are bootstraps over users. Shapes: U users, M measures."""
-
-    @cached_property
-    def arms(self) -> list[str]:
-        return sorted(super().arms, key=lambda arm: arm == CONTROL)
-
-    def estimate(self, arm: str, measure: Measure, level: float = 0.95) -> Estimate:
-        """Mean and interval: Student's t over replicates; with one of them, percentile bootstrap over users."""
-        if self.units == "users" and measure in self.ranked:
-            return self._intervals[arm, measure]
-        return super().estimate(arm, measure, level)
-
-    @cached_property
-    def _intervals(self) -> dict[tuple[str, Measure], Estimate]:
-        """All measures of an arm come from the same resamples of its users."""
-        found = {}
-        for arm in self.arms:
-            value_UM = np.stack([self.sample(arm, measure) for measure in self.ranked], axis=1)
-            low_M, high_M = bootstrap(value_UM, np.random.default_rng(0))
-            for measure, mean, low, high in zip(self.ranked, value_UM.mean(0), low_M, high_M, strict=True):
-                found[arm, measure] = Estimate(float(mean), float(low), float(high), len(value_UM))
-        return found
 
 
 @dataclass(frozen=True)
@@ -119,7 +80,7 @@ def control_record(trial: TrialContext, naive: Arm, strengths: Sequence[float], 
     valid = [validation.evaluator.evaluate(each, resamples=1) for each in tried]
     metric, protocols = (validation.metric.name, validation.k), validation.evaluator.candidates.protocols
     along = {name: [each.value(name, *metric) for each in valid] for name in protocols}
-    best = best_strengths(strengths, along)
+    best = {name: strengths[int(np.argmax(values))] for name, values in along.items()}  # of equals the weakest
     found = {s: trial.tests[STANDARD].evaluate(tried[strengths.index(s)], resamples=1) for s in set(best.values())}
     return {
         "ranks": {STANDARD: {name: ranks(found[strength])[name] for name, strength in best.items()}},
@@ -128,11 +89,6 @@ def control_record(trial: TrialContext, naive: Arm, strengths: Sequence[float], 
         "strengths": list(strengths),
         "along": along,
     }
-
-
-def best_strengths(strengths: Sequence[float], along: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """λ of each protocol; of equals the weakest."""
-    return {name: strengths[int(np.argmax(values))] for name, values in along.items()}
 
 
 def control_figure(controls: Records, protocols: Sequence[str]) -> Figure:

@@ -23,10 +23,9 @@ from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.files import atomic_folder
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
-from unveil.report.page import Figures
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES
-from unveil.simulation.fit import observed
+from unveil.simulation.fit import Fit, fit_world, observed
 from unveil.simulation.world import World
 from unveil.studies import arms, tables
 from unveil.studies.arms import NOISY, TRUE_THETA, Variant
@@ -193,8 +192,7 @@ class SemiSynthetic(Study):
         if self.data == BUILTIN or is_world(self.data):
             world = World.open(self.data, seed)
         else:
-            how: dict[str, Any] = {"steps": self.steps, "recipe": self.fit, "seed": seed}
-            world = World.fit(self.read_log(), **how, progress=lambda n, of: context.on_progress(n / of))
+            world = fit_world(self.read_log(), Fit(self.steps, self.fit, seed=seed), context.advance)
         world.save(world_folder(context.folder, number), overwrite=True)
         return {"world": number, "origin": world.origin, "description": asdict(world.describe())}
 
@@ -246,13 +244,6 @@ class SemiSynthetic(Study):
             "weighting": {p: tables.weight_means(records) for p, records in trained.items()},
             "logs": {p: tables.means_of(answer.where(severity=p), "log", *log) for p in self.severities},
         }
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        return {"settings": tables.settings_table(self.recipes)}
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        each = self._trained(answer).items()
-        return {"learning": Figures([tables.learning_figure(r, f"severity {p:g}", f"learning-{p:g}") for p, r in each])}
 
     def _trained(self, answer: Answer) -> dict[float, dict[str, Records]]:
         return {p: answer.by_arm(severity=p) for p in self.severities}

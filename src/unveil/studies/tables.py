@@ -8,11 +8,11 @@ import numpy as np
 
 from unveil.estimators.base import ESTIMATORS
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.report.charts import Along, Dot, Spot, curves, intervals, panels
+from unveil.report.charts import Dot, curves, intervals
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Cell, Column, Figure, Table, columns, plain
 from unveil.report.plots import Line, Scale, line_figure
-from unveil.report.prose import estimate, interval, number, share, signed
+from unveil.report.prose import estimate, interval, number, signed
 from unveil.report.prose import percent as percentage
 from unveil.studies.arms import Variant
 from unveil.studies.paper import Published
@@ -21,32 +21,6 @@ from unveil.training.recipe import Recipe
 
 Records = Sequence[Mapping[str, Any]]
 Row = Sequence[Cell | str]
-
-
-def shares_figure(
-    gaps: Mapping[tuple[str, str], Mapping[str, Estimate | None]],
-    slug: str,
-    joined: Mapping[str, bool] | None = None,
-    aims: Mapping[str, float] | None = None,
-) -> Figure:
-    """Shares of the gap closed: arms down, columns across, levels along each; `joined` ones by a line."""
-    arms, titles = list(dict.fromkeys(arm for arm, _ in gaps)), list(dict.fromkeys(title for _, title in gaps))
-    levels = {title: list(next(own for (_, other), own in gaps.items() if other == title)) for title in titles}
-    ticks = {title: [level.replace(" (", "\n(") for level in own] for title, own in levels.items()}
-    columns = [Along(title, ticks[title], joined is None or joined[title]) for title in titles]
-    spots = {
-        (arms.index(arm), titles.index(title)): [
-            _spot(gap, f"{named(arm)}, {' '.join(title.split())}, {level}") for level, gap in own.items()
-        ]
-        for (arm, title), own in gaps.items()
-    }
-    rows = {arms.index(arm): aim for arm, aim in (aims or {}).items()}
-    drawing = panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, slug, rows)
-    return Figure("", drawing, f"A row for each of {', '.join(map(named, arms))}. The numbers are in the tables below.")
-
-
-def _spot(gap: Estimate | None, title: str) -> Spot:
-    return Spot(None, None, None, "") if gap is None else Spot(gap.mean, gap.low, gap.high, f"{title}: {share(gap)}")
 
 
 def arms_table(
@@ -170,7 +144,8 @@ def settings_table(recipes: Mapping[str, Recipe]) -> Table:
     sizes = ("width", "blocks", "heads", "tokens", "batch", "dropout", "mask ρ", "epochs")
     rows: list[Row] = []
     for arm, recipe in recipes.items():
-        network, task, known = recipe.model, recipe.task, ESTIMATORS.options(Variant.of(arm).estimator)
+        network: Any = recipe.model
+        task, known = recipe.task, ESTIMATORS.options(Variant.of(arm).estimator)
         shape = (network.width, getattr(network, "blocks", 0), getattr(network, "heads", 0), network.length)
         rest = (task.batch_size, network.dropout, task.mask_probability, recipe.training.epochs)
         defaults = {"exponent": 1.0, "clip": 0.0}

@@ -21,7 +21,7 @@ from unveil.evaluation.metrics import RankMetric, metrics_of
 from unveil.evaluation.protocols import FULL
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation, parts
-from unveil.models.baselines import Popularity, Random
+from unveil.models.baselines import Random, fitted
 from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
 from unveil.runs.workers import OnProgress
@@ -122,10 +122,10 @@ class TrialContext:
         with threads(recipe.training.threads):
             if name in BASELINES:
                 train, seed = self.split.train, recipe.training.seed
-                return self._evaluated(Random(train.n_items, seed) if name == "random" else Popularity.fit(train))
+                return self._evaluated(Random(train.n_items, seed) if name == "random" else fitted(name, train))
             trainer = self.prepared(name, recipe)
-            fitted = trainer.fit(self.validation, keep=keep, watch=watch)
-            return replace(self._evaluated(trainer.model), trainer=trainer, fitted=fitted)
+            done = trainer.fit(self.validation, keep=keep, watch=watch)
+            return replace(self._evaluated(trainer.model), trainer=trainer, fitted=done)
 
     def _evaluated(self, scorer: Scorer) -> Arm:
         return Arm(scorer, {name: test.evaluate(scorer, top=TOP, resamples=1) for name, test in self.tests.items()})

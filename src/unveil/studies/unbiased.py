@@ -1,10 +1,8 @@
 """Real people: what do corrections help or harm where the test is without exposure bias, and what does a slice add?"""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,10 +18,9 @@ from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.evaluation.labelled import LabelledTest, LabelledValidation, blocks, check_metric, evaluate
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
-from unveil.models.baselines import ItemToItem, Popularity
-from unveil.report.page import Figures
+from unveil.models.baselines import fitted
 from unveil.runs.labelled import read_test, similarity
-from unveil.studies import arms, tables
+from unveil.studies import arms, shipped
 from unveil.studies.engine import Answer, Cell, Context, Source, Study
 from unveil.studies.results import BASE, Measure, Results, verdict
 from unveil.studies.trial import TrainingShare, resolved
@@ -31,12 +28,12 @@ from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
 from unveil.wording import quantity
 
-#: Arms that are fitted in seconds: length of the history that they read, and how they are fitted.
+#: Arms that are fitted in seconds: the baseline, and its constants.
 BASELINES: Mapping[str, Any] = {
-    "most-popular": Popularity.fit,
-    "popularity-balanced": lambda train: Popularity.fit(train, 1.5),
-    "item-knn": ItemToItem.knn,
-    "ease": lambda train: ItemToItem.ease(train, 5000.0),
+    "most-popular": ("popularity", {}),
+    "popularity-balanced": ("popularity", {"balance": 1.5}),
+    "item-knn": ("item-knn", {"decay": 0.9}),
+    "ease": ("ease", {"penalty": 5000.0, "decay": 1.0, "exact": 10**6}),
 }
 #: The network, where it is not SASRec, by the arm.
 _NETWORKS = {"bert4rec": "bert4rec", "naive-validated": "sasrec"}
@@ -55,7 +52,6 @@ class ByUser(Results):
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> "ByUser":
-        """From the long frame."""
         others = [name for name in frame.columns if name not in ("replicate", "value")]
         mean = frame.group_by(others, maintain_order=True).agg(pl.col("value").mean())
         return super().of(mean.with_columns(pl.lit(0, pl.Int64).alias("replicate")).select(frame.columns))
@@ -100,14 +96,12 @@ class Unbiased(Study):
 
     @property
     def headline(self) -> Measure:
-        """What arms are compared by."""
         name, _, k = self.metric.partition("@")
         return Measure("labelled", "", name, int(k or 0))
 
     def open_data(self) -> Source:
-        """The log and the test, read before any training."""
         log, whole, test = data_of(self)
-        usable = test.some(evaluate(Popularity.fit(whole), whole, test, 1).frame["user"].to_numpy())
+        usable = test.some(evaluate(fitted("popularity", whole), whole, test, 1).frame["user"].to_numpy())
         if min(map(len, self.halves(usable, log))) < 2:
             found, expected = len(np.unique(usable.user_R)), "two in each half with liked and other items"
             where = self.test or self.log
@@ -137,7 +131,6 @@ class Unbiased(Study):
                 yield Cell(f"r{replicate}-{arm}", at, 1.0 if arm in BASELINES else 10.0)
 
     def priority(self, cell: Cell) -> Any:
-        """Whole replicates first."""
         return cell.at["replicate"]
 
     def recipe(self, arm: str, replicate: int) -> Recipe:
@@ -151,7 +144,8 @@ class Unbiased(Study):
         """What scores items for an arm, a baseline or a network, and how much of a history it reads."""
         arm, (log, whole, test) = cell.at["estimator"], data_of(self)
         if arm in BASELINES:
-            return BASELINES[arm](whole), _WHOLE_HISTORY
+            name, constants = BASELINES[arm]
+            return fitted(name, whole, **constants), _WHOLE_HISTORY
         recipe, split = self.recipe(arm, cell.at["replicate"]), leave_one_out(whole)
         trainer = prepare(split.train, resolved(recipe, split.train, log), log=log)
         validation: Any = validation_of(split, recipe)
@@ -188,7 +182,6 @@ class Unbiased(Study):
         return {name: value_T.round(6).tolist() for name, value_T in part.metrics(names, calibration).items()}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """Each metric of each user."""
         for arm, measured in record["found"].items():
             for label, values in measured.items():
                 metric, _, k = label.partition("@")
@@ -197,31 +190,20 @@ class Unbiased(Study):
                     yield {**shared, "user": user, "value": value}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """Every arm less naive, tested over users."""
         tests = answer.results.against(self.headline)
         return {"against_naive": {arm: vars(test) for arm, test in tests.items()}}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The headline, the tests, and what they allow to say of each arm."""
         tests = answer.results.against(self.headline)
         groups: dict[str, list[str]] = {"above": [], "below": [], "level": []}
         for arm, test in sorted(tests.items(), key=lambda pair: -pair[1].difference):
             groups[verdict(test)].append(arm)
         return {"headline": self.headline, "tests": tests, "groups": groups}
 
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Every arm under every metric."""
-        measures = [self.headline, *(each for each in answer.results.measures if each != self.headline)]
-        return {"arms": tables.arms_table(answer.results, measures)}
-
-    def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """The headline of every arm."""
-        return {"means": Figures([tables.dots_figure(answer.results, self.headline)])}
-
 
 def settings_of(name: str, folder: Path | None) -> dict[str, Any]:
     """Files and settings of known data (unbiased.toml); without a folder, of the one that `unveil data fetch` makes."""
-    known = tomllib.loads(files("unveil.studies").joinpath("unbiased.toml").read_text(encoding="utf-8"))[name]
+    known = shipped("unbiased")[name]
     folder = data_home() / known["home"] if folder is None else folder
     for each in known["files"]:
         if all((folder / file).is_file() for file in each.values()):

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from unveil.data.interactions import Sequences
+from unveil.models.base import BaselineConfig
 from unveil.training.recipe import Recipe
 from unveil.wording import quantity
 
@@ -26,8 +27,8 @@ class Choice:
 
 def suited(recipe: R, train: Sequences) -> tuple[R, list[Choice]]:
     """The recipe with what it left to the log (`recipe.auto`) chosen; and those choices."""
-    if not recipe.auto:
-        return recipe, []
+    if not recipe.auto or isinstance(recipe.model, BaselineConfig):
+        return recipe.changed({"auto": []}), []
     chosen = [choice for choice in choices(recipe, train) if choice.name in recipe.auto]
     values = {choice.name: choice.value for choice in chosen}
     return recipe.changed({"auto": []}).changed(values), chosen
@@ -45,15 +46,20 @@ def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
     in_row = len(train) / max(rows, 1)
     batch = int(np.clip(2 ** round(np.log2(EVENTS / max(in_row, 1))), 16, 256))
     batch = recipe.task.batch_size if "task.batch_size" not in recipe.auto else batch
+    naive = recipe.estimator["name"] == "naive"
     steps = max(1, -(-rows // batch))
     every = max(1, round(STEPS / steps))
+    window = int(np.clip(steps, 100, 1000))
     return [
         Choice("model.length", length, f"{histories}, the longest {quantity(int(length_U.max(initial=0)), 'event')}"),
         Choice("model.dropout", 0.5 if short else 0.3, histories),
         Choice("task.batch_size", batch, f"about {EVENTS:,} events a step"),
         Choice("training.validate_every", every, f"every {quantity(every * steps, 'step')}"),
+        Choice("training.average", round(1 - 1 / window, 4), f"over about {quantity(window, 'step')}"),
+        Choice("training.blend", naive, _BLEND if naive else "baselines correct no exposure bias, the estimator may"),
     ]
 
 
+_BLEND = "a network and baselines that score together, by validation"
 SHORT, LONGEST = 20.0, 50  # mean events of a history that is short; events read at most
 EVENTS, STEPS = 2048, 60  # events of a step, steps between validations

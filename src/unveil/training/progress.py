@@ -10,12 +10,17 @@ from unveil.training.checkpoint import Best, Epoch
 
 @dataclass(frozen=True)
 class Plan:
-    """`epochs` of `batches`, the first `done` of them over already."""
+    """`epochs` of `batches`, the first `done` of them over already; `grace` epochs without a gain end them."""
 
     epochs: int
     batches: int
     done: int
     monitor: str
+    grace: int | None = None
+
+    def end(self, best: Best | None) -> int:
+        """The last epoch, if nothing better than the best comes."""
+        return self.epochs if best is None or self.grace is None else min(self.epochs, best.epoch + self.grace)
 
 
 class Watcher:
@@ -61,7 +66,7 @@ class Lines(Watcher):
 
 @dataclass
 class Live(Watcher):
-    """A bar over all batches of the run with loss, best validation and time left."""
+    """A bar over the batches up to the end of the run, if validation improves no more, with loss and time left."""
 
     console: Console
     plan: Plan = field(init=False)
@@ -83,6 +88,7 @@ class Live(Watcher):
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
         self.best = shown(best)
+        self.bar.update(self.task, total=self.plan.end(best) * self.plan.batches)
         self._show(epoch.epoch)
 
     def stop(self) -> None:

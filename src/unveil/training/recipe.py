@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from pydantic import Field
 
-from unveil.errors import AtLeastOne, BelowOne, NotNegative, Positive, check_range, check_ranges, unknown
+from unveil.errors import AtLeastOne, BelowOne, NotNegative, Positive, UnveilError, check_range, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.base import check_options as check_estimator
 from unveil.estimators.inverse import settled
-from unveil.models.base import BACKBONES, NetworkConfig, backbone
+from unveil.models.base import BACKBONES, BaselineConfig, ModelConfig, NetworkConfig
 from unveil.models.causal import SASRecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import check_options as check_propensity
@@ -36,7 +36,9 @@ class TrainerConfig:
     validate_every: AtLeastOne = 1  # epochs
     patience: AtLeastOne | None = None  # validations without improvement before stopping; None: never
     monitor: str = "NDCG@10"
+    blend: bool = False  # a network and baselines score together, by shares fitted on the validation cases
     refit: bool = False  # after the evaluation, as many epochs as the best on all events: this model is served
+    start: str | None = None  # folder of a run whose network is gone on with
     seed: int = 0
     minutes: Positive | None = None  # time to train, a refit included; then the best weights so far are kept
     # The following do not change the result: a run may be resumed with other values.
@@ -59,11 +61,18 @@ class TrainerConfig:
 
 SCHEDULES = ("constant", "linear", "cosine", "step")
 #: Fields that may change between a run and its resumption.
-WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes", "minutes"})
+WHEREABOUTS = frozenset({"start", "device", "threads", "checkpoint_minutes", "minutes"})
 
 #: The default. What `training.auto` chooses by the log is here for a log of no particular kind.
 AUTO_PRESET: Mapping[str, Any] = {
-    "auto": ["model.length", "model.width", "model.dropout", "task.batch_size", "training.validate_every"],
+    "auto": [
+        "model.length",
+        "model.dropout",
+        "task.batch_size",
+        "training.validate_every",
+        "training.average",
+        "training.blend",
+    ],
     "model.width": 64,
     "model.blocks": 2,
     "model.heads": 2,
@@ -155,9 +164,9 @@ PRESETS = {"auto": AUTO_PRESET, "quick": QUICK, "paper": PAPER, "converged": CON
 
 
 if TYPE_CHECKING:
-    AnyNetwork = NetworkConfig
+    AnyNetwork = NetworkConfig  # or of a baseline, which is asked for where it matters
 else:  # the settings of any registered network, distinguished by their name
-    AnyNetwork = Annotated[reduce(or_, (backbone(name).Config for name in BACKBONES)), Field(discriminator="name")]
+    AnyNetwork = Annotated[reduce(or_, (BACKBONES[name].Config for name in BACKBONES)), Field(discriminator="name")]
 
 #: The propensity of the kind that the estimator needs: the true one where there is a world, else popularity.
 AUTO = "auto"
@@ -191,6 +200,9 @@ class Recipe:
         name = ESTIMATORS.current_name(str(self.estimator.get("name")))
         object.__setattr__(self, "estimator", {**self.estimator, "name": name})
         check_estimator(*named(settled(self.estimator)))
+        if isinstance(self.model, BaselineConfig) and name != "naive":
+            problem, hint = "a baseline counts interactions: no estimator trains it", "Leave out one of the two."
+            raise UnveilError(problem, found=f"-e {name} --model {plain(self.model)['name']}", hint=hint)
         name = str(self.propensity.get("name"))
         if name not in (AUTO, *PROPENSITIES):
             raise unknown("propensity", name, [AUTO, *PROPENSITIES])
@@ -210,7 +222,9 @@ class Recipe:
         flat = flattened(changes)
         name = flat.get("model.name", plain(self.model)["name"])
         auto = tuple(each for each in self.auto if each not in flat)  # what somebody set, no rule decides
-        return changed(replace(self, model=_as(self.model, str(name)), auto=auto), flat, where=where)
+        return changed(
+            replace(self, model=cast(NetworkConfig, _as(self.model, str(name))), auto=auto), flat, where=where
+        )
 
 
 def named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -219,11 +233,13 @@ def named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return str(options.pop("name")), options
 
 
-def _as(config: NetworkConfig, name: str) -> NetworkConfig:
-    """The settings of another kind of network, with the values it shares with this one."""
-    kind = backbone(name).Config
+def _as(config: ModelConfig, name: str) -> ModelConfig:
+    """The settings of another kind of model, with the values it shares with this one; baselines share none."""
+    kind = BACKBONES[name].Config
     if isinstance(config, kind):
         return config
+    if issubclass(kind, BaselineConfig) or isinstance(config, BaselineConfig):
+        return kind()
     shared = {each.name for each in fields(kind)} & {each.name for each in fields(config)} - {"name"}
     return kind(**{each: getattr(config, each) for each in shared})
 

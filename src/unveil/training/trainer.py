@@ -84,7 +84,7 @@ def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
     except (LookupError, TypeError, ValueError):
         problem = f"the epochs do not tell the validation's {config.monitor}"
         raise UnveilError(problem, where=folder / EPOCHS, hint="Restore the folder from a copy.") from None
-    return Fitted(epochs, max(valid, key=lambda best: best.value, default=None), len(epochs) < config.epochs)
+    return Fitted(epochs, max(valid, key=lambda best: best.value, default=None), 0 < len(epochs) < config.epochs)
 
 
 class Stopped(KeyboardInterrupt):
@@ -179,7 +179,8 @@ class Trainer:
         with threads(self.config.threads), private:
             self.begin()
             self.began_at = time.monotonic() - sum(epoch.seconds for epoch in self.state.epochs)
-            self.watch.start(Plan(self.last, len(self.task), self.state.done, self.config.monitor))
+            grace = None if self.config.patience is None else self.config.patience * self.config.validate_every
+            self.watch.start(Plan(self.last, len(self.task), self.state.done, self.config.monitor, grace))
             try:
                 while not self.finished():
                     self.train_epoch(self.state.done + 1, validate)

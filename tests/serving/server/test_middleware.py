@@ -14,10 +14,9 @@ import pytest
 from tests.run_folders import Finished
 from tests.serving.server.conftest import Client, asking, beside
 from unveil.errors import UnveilError
-from unveil.serving.server.inference_service import InferenceService, Limits, Settings
+from unveil.serving.server.inference_service import InferenceService, JsonFormatter, Limits, Settings
 from unveil.serving.server.middleware import Middleware, is_loopback
 from unveil.serving.server.model_store import ModelStore
-from unveil.serving.server.monitoring import JsonFormatter
 
 JSON = {"content-type": "application/json"}
 

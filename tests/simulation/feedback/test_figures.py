@@ -15,14 +15,13 @@ from tests.simulation.feedback.small import random_histories
 from unveil.data.indexing import Index
 from unveil.data.interactions import Sequences
 from unveil.evaluation.metrics import NOBODY
-from unveil.models.baselines import Popularity, Random
+from unveil.models.baselines import Random, fitted
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.feedback import figures
 from unveil.simulation.feedback import figures as module
 from unveil.simulation.feedback.figures import (
     FirstLog,
     Lists,
-    counts,
     effective_number,
     individual,
     of_chosen,
@@ -120,7 +119,6 @@ def test_the_effective_number_of_items() -> None:
     assert effective_number(np.array([5, 5, 0, 5, 5])) == pytest.approx(4)
     assert effective_number(np.array([9, 0])) == pytest.approx(1)
     assert effective_number(np.array([99, 1])) < 1.1
-    assert counts(sequences_of([[0, 1], [1]], 3)).tolist() == [1, 2, 0]
 
 
 class Ascending:
@@ -146,7 +144,7 @@ def test_a_list_is_shorter_where_too_few_items_are_left() -> None:
 
 def test_users_by_themselves_get_the_same() -> None:
     sequences = sequences_of(random_histories(1, users=40), 30)
-    for scorer in (Random(30, seed=3), Popularity.fit(sequences)):
+    for scorer in (Random(30, seed=3), fitted("popularity", sequences)):
         together = recommended(scorer, sequences, 5, 6)
         rows, figures.ROWS = figures.ROWS, 1
         try:

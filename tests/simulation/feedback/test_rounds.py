@@ -1,6 +1,6 @@
 """The loop itself, with learners that remember what they were given."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ from tests.simulation.feedback.small import random_histories
 from unveil.data.interactions import Sequences
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
+from unveil.evaluation.ranking import Scorer
 from unveil.models.baselines import Random
 from unveil.simulation.feedback.figures import recommended
 from unveil.simulation.feedback.responses import response_model
@@ -24,9 +25,9 @@ from unveil.simulation.feedback.rounds import (
     Learner,
     Loop,
     Retraining,
+    Rule,
     State,
     TrainedModel,
-    Weights,
     grown,
     load,
     save,
@@ -35,10 +36,11 @@ from unveil.simulation.feedback.rounds import (
 ITEMS = 30
 
 
-@dataclass
-class Diary:
+@dataclass(frozen=True)
+class Diary(Rule):
     """Recommends at random, and writes down what it was trained on."""
 
+    scorer: Callable[[Sequences, int], Scorer] = lambda sequences, seed: Random(sequences.n_items, seed % 1000)
     length: int = 8
     seen: list[tuple[Sequences, int, bool, int | None]] = field(default_factory=list)
 
@@ -46,10 +48,7 @@ class Diary:
         self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
     ) -> TrainedModel:
         self.seen.append((sequences, seed, before is not None, epochs))
-        return TrainedModel(Random(sequences.n_items, seed % 1000), {"loss": float(len(self.seen))})
-
-    def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
-        raise NotImplementedError
+        return TrainedModel(self.scorer(sequences, seed), {"loss": float(len(self.seen))})
 
 
 def loop_of(response: str = "uniform", retrain: str = "scratch", rounds: int = 4, seed: int = 0, k: int = 5) -> Loop:

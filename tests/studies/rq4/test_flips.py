@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from unveil.evaluation.statistics import paired
-from unveil.studies.paper import Published, paper
-from unveil.studies.results import STANDARD, Measure, frame_of
-from unveil.studies.rq4_report import Pair, RealResults, best_strengths, pairs
+from unveil.studies import shipped
+from unveil.studies.paper import Published
+from unveil.studies.results import STANDARD, Measure, RealResults, frame_of
+from unveil.studies.rq4_report import Pair, pairs
 from unveil.studies.trial import rank_rows
 
 HIGH, LOW = 1, 11
@@ -101,11 +102,6 @@ def test_a_difference_that_is_not_sure_is_no_verdict() -> None:
     assert not pair.reverses
 
 
-def test_the_control_takes_the_weakest_of_equal_strengths_for_each_ranking() -> None:
-    along = {"full": [0.3, 0.3, 0.1], "popular-100": [0.1, 0.2, 0.4]}
-    assert best_strengths((0.0, 0.5, 1.0), along) == {"full": 0.0, "popular-100": 1.0}
-
-
 def test_the_papers_figures_are_for_its_own_ranking() -> None:
     assert Published.real("ml-1m").figure("itps", NDCG) == 0.3844
     assert Published.real("beauty").figure("naive", NDCG._replace(metric="Recall", k=5)) == 0.1516
@@ -114,7 +110,7 @@ def test_the_papers_figures_are_for_its_own_ranking() -> None:
     assert Published.real("ml-1m").figure("control", NDCG) is None
 
 
-@pytest.mark.parametrize("data", list(paper()["real"]["data"]))
+@pytest.mark.parametrize("data", list(shipped("paper")["real"]["data"]))
 def test_in_the_papers_table_itps_is_always_best(data: str) -> None:
     rows = Published.real(data).rows
     assert all(rows["itps"][n] == max(row[n] for row in rows.values()) for n in range(4))

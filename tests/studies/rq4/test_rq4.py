@@ -19,9 +19,8 @@ from unveil.evaluation.metrics import metric
 from unveil.runs.workers import Inline
 from unveil.studies.engine import Answer, Context, Report, run, write
 from unveil.studies.paper import read_log, recognised
-from unveil.studies.results import STANDARD, Measure
+from unveil.studies.results import CONTROL, STANDARD, Measure
 from unveil.studies.rq4 import RQ4
-from unveil.studies.rq4_report import CONTROL
 
 CHANGES = (
     "model.width=8",

@@ -170,9 +170,13 @@ class _Session:
             with explained(place):
                 place.mkdir(parents=True, exist_ok=True)
             with heartbeat(attempt, self.location.beat) as lost, ExitStack() as stack:
-                while not _is_entered(place, stack):  # whoever was given up is there until it hears of that, or ends
-                    if lost.wait(self.location.look):
-                        return
+                while True:  # whoever was given up is there until it hears of that, or ends
+                    try:
+                        stack.enter_context(alone_in(place))
+                        break
+                    except UnveilError:
+                        if lost.wait(self.location.look):
+                            return
                 self._train(index, attempt, place, lost)
         except UpdateFinishedTrialError:
             return  # others gave this trial up and began it anew: what we do no longer counts
@@ -215,14 +219,6 @@ class _Session:
         if counted:  # checkpoints are large, and no longer needed; the file of epochs stays
             for path in place.glob(f"r*/{CHECKPOINT}"):
                 path.unlink(missing_ok=True)
-
-
-def _is_entered(place: Path, stack: ExitStack) -> bool:
-    try:
-        stack.enter_context(alone_in(place))
-    except UnveilError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from unveil.serving.server.app import create_app
-from unveil.serving.server.inference_service import InferenceService
-from unveil.serving.server.monitoring import log_event
+from unveil.serving.server.inference_service import InferenceService, log_event
 
 #: Health checks: they may use any host name.
 _HEALTH = {"/health", "/ready"}

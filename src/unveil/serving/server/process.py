@@ -13,10 +13,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unveil.errors import UnveilError
-from unveil.serving.server.inference_service import InferenceService, Settings
+from unveil.serving.server.inference_service import InferenceService, Settings, log_event, start_logs
 from unveil.serving.server.middleware import Middleware
 from unveil.serving.server.model_store import ItemInfo, ModelStore
-from unveil.serving.server.monitoring import log_event, start_logs
 
 
 def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = None) -> None:

@@ -1,7 +1,9 @@
 """What is recommended and chosen in a round. U users, B users of a batch, K places, V items, N events."""
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -33,27 +35,8 @@ class FigureKind(NamedTuple):
     digits: int = 3
 
 
-FIGURES: Mapping[str, FigureKind] = {
-    "efd": FigureKind("EFD@{k}", "novelty"),
-    "efd_first": FigureKind("EFD@{k} by the first log", "novelty"),
-    "arp": FigureKind("ARP@{k}", "novelty", 1),
-    "gini": FigureKind("Gini@{k}", "diversity"),
-    "coverage": FigureKind("Coverage@{k}", "diversity"),
-    "collective": FigureKind("Collective diversity", "diversity", 1),
-    "individual": FigureKind("Individual diversity", "diversity"),
-    "overlap": FigureKind("Overlap", "diversity"),
-    "log_gini": FigureKind("Gini of the log", "log", 4),
-    "taken_efd": FigureKind("Novelty of the chosen items", "log"),
-    "taken": FigureKind("Users who chose an item", "log"),
-    "relevance": FigureKind("Relevance of the recommendations", "truth"),
-    "taken_relevance": FigureKind("Relevance of the chosen items", "truth"),
-    "standing": FigureKind("Rank of the recommendations", "truth"),
-    "taken_standing": FigureKind("Rank of the chosen items", "truth"),
-    "short": FigureKind("Short lists", "log"),
-    "events": FigureKind("Events", "log", 0),
-    "loss": FigureKind("Loss", "training"),
-    "ess": FigureKind("Effective sample", "training"),
-}
+_TREE = tomllib.loads(files(__package__).joinpath("figures.toml").read_text(encoding="utf-8"))
+FIGURES: Mapping[str, FigureKind] = {name: FigureKind(**each) for name, each in _TREE.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,17 +98,12 @@ class FirstLog:
         chosen_VU = sparse.csr_matrix(pairs, shape=(base.n_items, base.n_users))
         chosen_VU.data[:] = 1.0
         length_V = np.sqrt(np.maximum(np.diff(chosen_VU.indptr), 1))
-        return cls(counts(base), sparse.diags(1 / length_V) @ chosen_VU)
-
-
-def counts(sequences: Sequences) -> NDArray[np.int64]:
-    """How often each item was chosen."""
-    return np.bincount(sequences.item_N, minlength=sequences.n_items)
+        return cls(base.count_V, sparse.diags(1 / length_V) @ chosen_VU)
 
 
 def of_lists(lists: Lists, sequences: Sequences, first: FirstLog) -> Record:
     """What all lists together, and each alone, are like."""
-    top_UK, count_V = lists.top_UK, counts(sequences)
+    top_UK, count_V = lists.top_UK, sequences.count_V
     times_V = np.bincount(top_UK[lists.filled_UK], minlength=sequences.n_items)
     return {
         "efd": _by_user(EFD(), top_UK, count_V),

@@ -11,7 +11,7 @@ from unveil.data.indexing import Index
 from unveil.errors import Positive, UnveilError, UpToOne, check_range, check_ranges
 from unveil.evaluation.metrics import NOBODY
 from unveil.registry import Registry
-from unveil.simulation.choice import choice_model
+from unveil.simulation.choice import CHOICES
 from unveil.simulation.feedback.figures import Lists
 
 Probabilities = NDArray[np.float64]
@@ -197,9 +197,9 @@ class Relevant(BuiltIn):
     needs: ClassVar[Need] = "world"
 
     def __post_init__(self) -> None:
-        choice_model(self.choice)
+        CHOICES[self.choice]()
 
     def __call__(self, offer: Offer) -> Probabilities:
         logit_UK = offer.logit_UK.astype(np.float32)
-        chosen_UK = choice_model(self.choice).probability(logit_UK, offer.lists.filled_UK)
+        chosen_UK = CHOICES[self.choice]().probability(logit_UK, offer.lists.filled_UK)
         return np.where(offer.lists.filled_UK, chosen_UK * offer.relevance_UK, 0.0)

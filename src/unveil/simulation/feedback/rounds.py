@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from unveil.estimators.base import estimator
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.ranking import Scorer
 from unveil.files import write_whole
-from unveil.models.baselines import Popularity, Random
+from unveil.models.baselines import Random, fitted
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.factors import Factors
 from unveil.simulation.feedback import figures
@@ -57,25 +57,9 @@ class TrainedModel:
         return dict(scorer.state_dict()) if isinstance(scorer, nn.Module) else {}
 
 
-class Learner(Protocol):
-    """Histories in, a scorer out, round after round."""
-
-    @property
-    def length(self) -> int:
-        """The number of tokens that the scorer is shown."""
-
-    def learn(
-        self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
-    ) -> TrainedModel:
-        """Train on whole histories: from scratch, or for some epochs from what was learnt `before`."""
-
-    def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
-        """What was learnt on these histories, given what `TrainedModel.weights` was."""
-
-
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Trains on every event for `training.epochs`: one held out for validation would reach training a round late.
+    """A network with an estimator. It is trained on every event: one held out for validation would come a round late.
 
     Popularity stands in for exposure, in a world too: in the loop the recommender decides what is shown.
     """
@@ -96,11 +80,13 @@ class Network:
 
     @property
     def length(self) -> int:
+        """The number of tokens that the scorer is shown."""
         return self.recipe.model.length
 
     def learn(
         self, sequences: Sequences, seed: int, before: TrainedModel | None, epochs: int | None = None
     ) -> TrainedModel:
+        """Train on whole histories: from scratch, or for some epochs from what was learnt `before`."""
         recipe = self.recipe.changed({"training.seed": seed} | ({} if before is None else self._further(epochs)))
         truth = self.world if estimator(str(recipe.estimator["name"])).needs == "truth" else None
         trainer = prepare(sequences, recipe, world=truth)
@@ -118,6 +104,7 @@ class Network:
         return count | ({"training.step_epoch": 0} if cut else {})
 
     def recall(self, weights: Weights, sequences: Sequences) -> TrainedModel:
+        """What was learnt on these histories, given what `TrainedModel.weights` was."""
         model = new_model(self.recipe, sequences.n_items)
         model.load_state_dict(dict(weights))
         return TrainedModel(model.eval())
@@ -140,11 +127,13 @@ class Rule:
 
 
 #: What most users chose, the loop at its narrowest; and any unseen item, the loop at its widest.
-MOST_POPULAR = Rule(lambda sequences, _: Popularity.fit(sequences), length=2)
+MOST_POPULAR = Rule(lambda sequences, _: fitted("popularity", sequences), length=2)
 AT_RANDOM = Rule(lambda sequences, seed: Random(sequences.n_items, seed), length=100)
 #: Rules by the name under which they stand beside estimators.
 RULES: Mapping[str, Rule] = {"popularity": MOST_POPULAR, "random": AT_RANDOM}
 
+
+Learner = Network | Rule
 
 BASE, WORLD = "histories.safetensors", "world"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
@@ -291,7 +280,7 @@ class Loop:
     def _respond(self, replicate: int, last: State) -> tuple[Index, Record]:
         """What users chose in all rounds with one more, and the figures of that; at the step after the last."""
         before = grown(self.base, last.chosen_RU)
-        offer = Offer(last.lists, figures.counts(before), self._relevance(last.lists.top_UK, before.n_steps))
+        offer = Offer(last.lists, before.count_V, self._relevance(last.lists.top_UK, before.n_steps))
         chosen_U = chosen(offer, self.response, self.uniforms(replicate, last.round + 1))
         found = figures.of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
         return np.concatenate([last.chosen_RU, chosen_U[None]]), found

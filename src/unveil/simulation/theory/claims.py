@@ -15,7 +15,7 @@ from scipy import sparse
 from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal
 from unveil.evaluation.statistics import paired
-from unveil.simulation.choice import CHOICES, choice_model
+from unveil.simulation.choice import CHOICES
 from unveil.simulation.theory import enumeration, losses
 from unveil.simulation.theory.enumeration import DenseWorld, Relevance, Table, closed_form, ideal_weight
 from unveil.simulation.theory.losses import IDEAL, IPS, ITPS, NAIVE, Compared, LossComparison, Masking, Variant
@@ -124,7 +124,7 @@ def choosers(where: LossComparison) -> Iterator[dict[str, Any]]:
 
 def choice_depends_on_exposure(dense: DenseWorld, choice: str) -> bool:
     """Whether P(C | O) differs between everything seen and one item hidden."""
-    shape, probability = dense.logit_SV.shape, choice_model(choice).probability
+    shape, probability = dense.logit_SV.shape, CHOICES[choice]().probability
     whole_SV = probability(dense.logit_SV, np.ones(shape, bool))
     parts = (np.broadcast_to(seen_V, shape) for seen_V in ~np.eye(shape[1], dtype=bool))
     return not all(np.allclose(probability(dense.logit_SV, seen_SV), whole_SV) for seen_SV in parts)

@@ -16,7 +16,7 @@ from torch import Tensor
 from unveil.data.slots import Slots
 from unveil.propensity.factors import Factors
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.choice import NOTHING, choice_model
+from unveil.simulation.choice import CHOICES, NOTHING
 from unveil.simulation.generate import draw
 from unveil.simulation.world import World
 
@@ -79,7 +79,7 @@ def slots_of(user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -
 
 def draw_slots(world: World, choice: str, seed: int, nth: int) -> Slots:
     """The events of the nth drawn log."""
-    events = draw(world, np.random.default_rng([seed, nth]), choice_model(choice))
+    events = draw(world, np.random.default_rng([seed, nth]), CHOICES[choice]())
     return slots_of(events.user_N, events.item_N, events.step_N)
 
 
@@ -90,7 +90,7 @@ def event_probability(dense: DenseWorld, choice: str, relevance: Relevance = "dr
     for shown in product((False, True), repeat=n_items):
         shown_SV = np.broadcast_to(shown, (n_slots, n_items))
         p_shown_S = np.where(shown_SV, dense.theta_SV, 1 - dense.theta_SV).prod(1)
-        p_chosen_SV = choice_model(choice).probability(dense.logit_SV, shown_SV)
+        p_chosen_SV = CHOICES[choice]().probability(dense.logit_SV, shown_SV)
         p_liked_SV = relevance_probability(dense, shown_SV, relevance)
         p_SV1[:, NOTHING] += p_shown_S * (1 - p_chosen_SV.sum(1))
         for item, liked in product(range(n_items), (False, True)):
@@ -116,7 +116,7 @@ def ideal_weight(dense: DenseWorld, choice: str, relevance: Relevance = "drawn")
     For a rational user γ of the favourite and 0 elsewhere, the paper's L_ideal with its C fixed; for one who chooses by
     chance its mean over C. Where R = 1 there is no γ to weigh by, and each choice counts 1.
     """
-    chosen_SV = choice_model(choice).probability(dense.logit_SV, np.ones(dense.logit_SV.shape, bool))
+    chosen_SV = CHOICES[choice]().probability(dense.logit_SV, np.ones(dense.logit_SV.shape, bool))
     return chosen_SV if relevance == "certain" else chosen_SV * dense.gamma_SV
 
 
