@@ -45,7 +45,13 @@ def test_long_finds_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql:/bob:hunter2@h/x", "postgresql://bob:hun:ter2@h", "postgres//bob:hunter2@h"]
+    "url",
+    [
+        "postgresql:/bob:hunter2@h/x",
+        "postgresql://bob:hun:ter2@h",
+        "postgresql://bob:hun@ter2@h",
+        "postgres//bob:hunter2@h",
+    ],
 )
 def test_passwords_are_never_shown(url: str) -> None:
     for error in (

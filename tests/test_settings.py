@@ -1,10 +1,11 @@
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from unveil.errors import UnveilError
-from unveil.settings import changed, parsed, plain
+from unveil.settings import changed, parsed, plain, read_toml
 
 
 @dataclass(frozen=True)
@@ -92,3 +93,11 @@ def test_assignments(text: str, expected: tuple[str, Any]) -> None:
 def test_what_is_no_assignment(text: str) -> None:
     with pytest.raises(UnveilError, match="expected name=value"):
         parsed(text)
+
+
+def test_a_number_of_thousands_of_digits(tmp_path: Path) -> None:
+    """Python refuses to read it, and TOML passes that on."""
+    (tmp_path / "config.toml").write_text(f"seed = {'1' * 5000}")
+    with pytest.raises(UnveilError, match=r"config\.toml: not TOML: Exceeds the limit"):
+        read_toml(tmp_path / "config.toml", "config")
+    assert parsed(f"training.seed={'1' * 5000}") == ("training.seed", "1" * 5000)

@@ -7,7 +7,7 @@ from math import inf
 from typing import Annotated, get_args, get_type_hints
 
 #: scheme://name:secret@, or what was meant to be it.
-_SECRET = re.compile(r"(\w:?/{1,2}[^\s:@/]*:)[^\s@]+@")
+_SECRET = re.compile(r"(\w:?/{1,2}[^\s:@/]*:)\S+@")
 
 
 class UnveilError(Exception):

@@ -94,7 +94,8 @@ def _exchanged(one: Path, other: Path) -> bool:
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
         here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-        return sys.platform == "linux" and renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+        done: int = renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange)
+        return sys.platform == "linux" and done == 0
     except (OSError, AttributeError, TypeError):
         return False
 

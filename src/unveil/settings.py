@@ -63,7 +63,7 @@ def parsed(assignment: str) -> tuple[str, Any]:
         raise UnveilError("not an assignment", found=assignment, expected="name=value, e.g. model.width=128")
     try:
         return name.strip(), tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # Python reads no number of thousands of digits
         return name.strip(), None if text.strip() == "none" else text.strip()
 
 
@@ -73,7 +73,7 @@ def read_toml(path: Path, kind: str, expected: str = "a TOML file") -> Tree:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UnveilError(f"no such {kind}", where=path, expected=expected) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UnveilError(f"not TOML: {error}", where=path) from None
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None

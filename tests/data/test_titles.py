@@ -97,3 +97,9 @@ def test_a_quote_that_is_never_closed(tmp_path: Path) -> None:
     path.write_text('id,title\n1,"open\n' + f"2,{'long' * 1000}\n" * 40)
     with pytest.raises(UnveilError, match=r"titles\.csv, row \d+: unreadable row: .* quote that is not closed"):
         read_titles(path)
+
+
+def test_a_header_longer_than_any_field(tmp_path: Path) -> None:
+    (tmp_path / "titles.csv").write_text(f"item_id,title,{'x' * (1 << 18)}\n1,One,\n")
+    with pytest.raises(UnveilError, match=r"titles\.csv, row 1: unreadable row: field larger than field limit"):
+        read_titles(tmp_path / "titles.csv")

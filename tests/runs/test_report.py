@@ -181,10 +181,36 @@ def test_what_cannot_stand_side_by_side(pair: list[Path], tmp_path: Path) -> Non
 def test_a_run_of_another_version_is_named_with_what_it_lacks(pair: list[Path], tmp_path: Path) -> None:
     copy = Path(shutil.copytree(pair[0], tmp_path / "copy"))
     about = json.loads((copy / "about.json").read_text())
-    (copy / "about.json").write_text(
-        json.dumps({name: each for name, each in about.items() if name not in ("workers", "seal")})
-    )
+    old = {name: each for name, each in about.items() if name not in ("seal", "workers")}
+    (copy / "about.json").write_text(json.dumps(old))
     with pytest.raises(UnveilError, match=r"copy/about\.json: .*nothing of workers.*Train it again"):
+        read_runs([copy])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("versions", "1.0"), ("log", {"fingerprint": 7}), ("split", None), ("weights", {"slots": 3}), ("workers", "many")],
+)
+def test_what_was_written_by_hand_is_named(name: str, value: object, pair: list[Path], tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(pair[0], tmp_path / "copy"))
+    about = json.loads((copy / "about.json").read_text())
+    (copy / "about.json").write_text(json.dumps({**about, name: value}))
+    with pytest.raises(UnveilError, match=r"about\.json: not as it was written"):
+        read_runs([copy])
+    del about["seal"]  # as an earlier version wrote it
+    (copy / "about.json").write_text(json.dumps({**about, name: value}))
+    with pytest.raises(UnveilError, match=rf"about\.json, {name}.*: not a valid value"):
+        read_runs([copy])
+
+
+@pytest.mark.parametrize(
+    "change", [{"epoch": "one"}, {"loss": None}, {"validation": [1]}, {"validation": {"NDCG@10": "x"}}]
+)
+def test_an_epoch_written_by_hand_is_named(change: dict[str, object], pair: list[Path], tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(pair[0], tmp_path / "copy"))
+    first, *others = (copy / "training.jsonl").read_text().splitlines()
+    (copy / "training.jsonl").write_text("\n".join([json.dumps({**json.loads(first), **change}), *others]))
+    with pytest.raises(UnveilError, match=rf"training\.jsonl, row 1, {next(iter(change))}.*: not a valid value"):
         read_runs([copy])
 
 

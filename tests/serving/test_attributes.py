@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -108,7 +109,7 @@ def test_conditions_that_mean_nothing(condition: str, message: str, films: Attri
     [
         ("items.csv", b"name,genre\nx,y\n", "no column of item ids: found 'name, genre'.*Call it item_id"),
         ("items.xlsx", b"", "unknown kind of file: found '.xlsx'"),
-        ("items.parquet", b"no", "cannot be read"),
+        ("items.parquet", b"no", "not a whole Parquet file"),
         ("gone.csv", None, "cannot be read"),
     ],
 )
@@ -135,3 +136,23 @@ def test_lists_and_bytes_that_cannot_be_compared_are_told(tmp_path: Path) -> Non
     pl.DataFrame({"item_id": [["a"]]}).write_parquet(path)
     with pytest.raises(UnveilError, match=r"column item_id: not ids: found 'List\(String\)'"):
         Attributes.read(path)
+
+
+def test_a_damaged_parquet_file_is_one_message(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Polars gives up some of them in a panic, which no `except Exception` catches and of which its threads speak."""
+    path, rng, refused = tmp_path / "items.parquet", np.random.default_rng(0), 0
+    frame = pl.DataFrame({"item_id": [f"i{n % 977}" for n in range(3000)], "genre": [f"g{n % 7}" for n in range(3000)]})
+    frame.write_parquet(path)
+    whole = path.read_bytes()
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for place in rng.integers(len(damaged), size=3):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(damaged)
+        try:
+            Attributes.read(path)
+        except UnveilError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            refused += 1
+    assert refused > 100
+    assert capfd.readouterr().err == ""

@@ -91,12 +91,12 @@ def _split(lines: Sequence[str], separator: str, path: Path) -> Iterator[tuple[s
 
 def _headed(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
     rows = csv.reader(lines, delimiter=max("\t;|,", key=lines[0].count))
-    names = next(rows)
-    places = _header(names)
-    if places is None:
-        found, hint = ", ".join(names), "Call them item_id and title in the first line of the file."
-        raise UnveilError("no columns with ids and titles", where=path, found=found, expected=_EXPECTED, hint=hint)
     try:
+        names = next(rows)
+        places = _header(names)
+        if places is None:
+            found, hint = ", ".join(names), "Call them item_id and title in the first line of the file."
+            raise UnveilError("no columns with ids and titles", where=path, found=found, expected=_EXPECTED, hint=hint)
         yield from ((row[places[0]], row[places[1]]) for row in rows if len(row) > max(places))
     except csv.Error as error:
         hint = "Look for a quote that is not closed."

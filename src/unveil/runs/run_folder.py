@@ -23,6 +23,7 @@ from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.result import RULES, Evaluation, label
 from unveil.files import alone_in, check_idle, check_resumed, explained, versions, write_json, write_whole
+from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.prose import Prose
 from unveil.runs.config import Experiment
 from unveil.serving.model_files import MANIFEST
@@ -37,13 +38,34 @@ CONFIG, ABOUT, CARD = "config.json", "about.json", "README.md"
 SPLIT, NEGATIVES = "cases.safetensors", "negatives.safetensors"
 #: Of a case: user, target, step and length of its context. Its row of the log is of use in training alone.
 _CASE = ("user_C", "item_C", "step_C", "seen_C")
-#: What about.json must hold for a report.
-_NEEDED = ("versions", "workers", "log", "split", "propensity", "by_proxy", "weights")
 #: Settings that decide on which cases, and against which negatives, a run is evaluated.
 _CASES = ("data.split", "data.valid_from", "data.test_from", "data.targets")
 _HINT = "Name a folder that `unveil train` wrote."
 #: With more interactions only counts are made of a log: its other figures hold every interaction in memory.
 MOST = 5_000_000
+
+
+@dataclass(frozen=True)
+class LogFigures:
+    """What a report says of a log."""
+
+    fingerprint: str
+    users: int
+    items: int
+    interactions: int
+
+
+@dataclass(frozen=True)
+class About:
+    """What about.json must hold for a report."""
+
+    versions: dict[str, str]
+    workers: int
+    log: LogFigures
+    split: str
+    propensity: str | None
+    by_proxy: bool
+    weights: WeightDiagnostics | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,9 +265,10 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
     """The runs, each named by the shortest end of its path that is unique; an error where they cannot be compared."""
     runs = [read_run(folder, name) for name, folder in zip(short_names(folders), folders, strict=True)]
     for run in runs:
-        if missing := ", ".join(name for name in _NEEDED if name not in run.about):
+        if missing := ", ".join(name for name in About.__annotations__ if name not in run.about):
             problem, hint = "the run lacks figures that a report needs", "Train it again, into a new folder."
             raise UnveilError(problem, where=run.folder / ABOUT, found=f"nothing of {missing}", hint=hint)
+        built(About, run.about, where=run.folder / ABOUT)
         _check_comparable(runs[0], run)
     return runs
 

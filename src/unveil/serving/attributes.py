@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import polars as pl
 
+from unveil.data.readers.lines import parquet_errors
 from unveil.data.readers.table import item_column
 from unveil.errors import UnveilError, unknown
 
@@ -85,7 +86,8 @@ def _number(text: str, condition: str) -> float:
 def _read(path: Path) -> pl.DataFrame:
     try:
         if path.suffix == ".parquet":
-            return pl.read_parquet(path)
+            with parquet_errors(path):
+                return pl.read_parquet(path)
         if path.suffix in (".csv", ".tsv"):
             with path.open("rb") as file:
                 first = file.readline()  # its most frequent separator: some spreadsheets write semicolons

@@ -44,6 +44,8 @@ FILES = (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE, CALIBRATION)
 #: The measured trade-off of novelty, if there is one; not part of the model.
 DIAL = "dial.json"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
+#: What libraries raise about a damaged file; a panic of polars is no `Exception`.
+_DAMAGE = (SafetensorError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _AGAIN = "Copy it again from where it came, or train again."
 
 
@@ -100,7 +102,7 @@ def load(folder: Path, *, calibrated: bool = True, evaluated: bool = False) -> R
         if calibrated and not evaluated and ((folder / CALIBRATION).exists() or (folder / CALIBRATION).is_symlink()):
             _add_calibration(recommender, folder / CALIBRATION)
         return recommender
-    except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
+    except (*_DAMAGE, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
         raise UnveilError(f"the folder does not hold together: {reason}", where=folder, hint=_AGAIN) from error
     except OSError as error:

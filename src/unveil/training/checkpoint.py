@@ -17,7 +17,7 @@ from unveil.errors import UnveilError, UnveilWarning
 from unveil.estimators.base import ESTIMATORS
 from unveil.files import versions, write_whole
 from unveil.models.base import Backbone
-from unveil.settings import flattened
+from unveil.settings import built, flattened
 from unveil.training.optimiser import AdamW, WeightAverage
 
 
@@ -69,7 +69,8 @@ class Best:
 def read_epochs(path: Path) -> list[Epoch]:
     """The epochs of a run that is over."""
     try:
-        return [Epoch(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        return [built(Epoch, json.loads(line), where=f"{path}, row {row}") for row, line in lines]
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
 
@@ -78,23 +79,6 @@ def made_with() -> dict[str, Any]:
     """What the weights depend on beside the settings: sums of other threads or versions differ in the last digit."""
     known = {name: each for name, each in versions().items() if name not in ("python", "polars")}
     return {"threads": torch.get_num_threads(), "versions": known}
-
-
-def go_on_with(began: Mapping[str, Any], threads: int | None, where: Path) -> None:
-    """Take the number of threads that a run began with; another one that was named is refused. Other versions, which
-    cannot be had here, are a warning."""
-    if threads not in (None, began["threads"]):
-        found, expected = f"training.threads = {threads}", f"{began['threads']}, as the run began"
-        hint = "Leave training.threads out, which takes that number, or start another run."
-        problem = "with another number of threads the weights would be others"
-        raise UnveilError(problem, where=where, found=found, expected=expected, hint=hint)
-    torch.set_num_threads(began["threads"])
-    now = made_with()["versions"]
-    if apart := [
-        f"{name} {old} and now {now.get(name)}" for name, old in began["versions"].items() if old != now[name]
-    ]:
-        text = f"{where}: the run began with {', '.join(apart)}: its weights may differ from those of an unbroken run."
-        warnings.warn(UnveilWarning(text), stacklevel=2)
 
 
 FORMAT = 1  # one more when the meaning of what is stored changes
@@ -156,6 +140,27 @@ class TrainingState:
     @property
     def done(self) -> int:
         return len(self.epochs)
+
+    def begin(self, threads: int | None, where: Path) -> None:
+        """Note what the run is made with, or go on with the number of threads it began with: another one that is named
+        is refused. Other versions, which cannot be had here, are a warning."""
+        if not self.began:
+            self.began = made_with()
+        if threads not in (None, self.began["threads"]):
+            found, expected = f"training.threads = {threads}", f"{self.began['threads']}, as the run began"
+            hint = "Leave training.threads out, which takes that number, or start another run."
+            problem = "with another number of threads the weights would be others"
+            raise UnveilError(problem, where=where, found=found, expected=expected, hint=hint)
+        torch.set_num_threads(self.began["threads"])
+        now = made_with()["versions"]
+        apart = [
+            f"{name} {old} and now {now[name]}" for name, old in self.began["versions"].items() if old != now[name]
+        ]
+        if apart:
+            text = (
+                f"{where}: the run began with {', '.join(apart)}: its weights may differ from those of an unbroken run."
+            )
+            warnings.warn(UnveilWarning(text), stacklevel=2)
 
     def validated(self, value: float, model: Backbone) -> None:
         """Keep the weights if validation improved; a tie is no improvement."""

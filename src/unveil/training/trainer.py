@@ -26,16 +26,7 @@ from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import caveats, is_popularity
 from unveil.propensity.impressions import ImpressionGroups
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.training.checkpoint import (
-    Best,
-    Checkpoint,
-    Epoch,
-    TrainingState,
-    check_same_run,
-    go_on_with,
-    made_with,
-    read_epochs,
-)
+from unveil.training.checkpoint import Best, Checkpoint, Epoch, TrainingState, check_same_run, read_epochs
 from unveil.training.device import HeapTrim, pick_device, seed_epoch
 from unveil.training.distributed import SINGLE, ProcessGroup
 from unveil.training.optimiser import AdamW, WeightAverage, learning_rate
@@ -81,7 +72,7 @@ def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
     try:
         validated = [(epoch.epoch, epoch.validation) for epoch in epochs if epoch.validation is not None]
         valid = [Best(epoch, float(metrics[config.monitor])) for epoch, metrics in validated]
-    except (LookupError, TypeError, ValueError):
+    except LookupError:
         problem = f"the epochs do not tell the validation's {config.monitor}"
         raise UnveilError(problem, where=folder / EPOCHS, hint="Restore the folder from a copy.") from None
     return Fitted(epochs, max(valid, key=lambda best: best.value, default=None), 0 < len(epochs) < config.epochs)
@@ -292,9 +283,7 @@ class Trainer:
                 check_same_run(saved.state["identity"], self.identity(), path)
                 self.state = TrainingState.restored(saved, self.model, self.optimiser, self.average)
                 self.kept = self.state.done
-                if self.state.began:  # of an earlier version's checkpoint nothing is known
-                    go_on_with(self.state.began, self.config.threads, path)
-            self.state.began = self.state.began or made_with()
+            self.state.begin(self.config.threads, path)
             write_whole(self.keep.epochs, "".join(epoch.line() for epoch in self.state.epochs))
         received = self.group.broadcast_state(self.checkpoint)
         if received is not None:

@@ -1,6 +1,11 @@
 """A SQL query as a log: on SQLite, and on a real PostgreSQL server."""
 
+import os
+import re
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +13,7 @@ import pytest
 
 from tests.data.readers.postgres_server import Server, running
 from unveil.data.interactions import Interactions
+from unveil.data.readers import database
 from unveil.errors import UnveilError
 
 T0 = 1_714_566_600
@@ -69,11 +75,11 @@ def test_a_row_that_is_wrong(sqlite: Path) -> None:
     ("query", "problem"),
     [
         ("SELECT * FROM nowhere", "no such table: nowhere"),
-        ("SELEC * FROM log", "syntax error"),
-        ("DELETE FROM log", "readonly database"),
+        ("SELECT * FRM log", "syntax error"),
+        ("DELETE FROM log", "the query does not read: found 'DELETE FROM log'. Pass --query"),
         ("SELECT user_id, rating FROM log", "no item column among 'user_id', 'rating'"),
         ("SELECT * FROM log WHERE 0", "no rows"),
-        ("PRAGMA user_version = 5", "readonly database"),
+        ("PRAGMA user_version = 5", "the query does not read"),
         (None, "a database needs a query. Pass --query"),
         ("", "a database needs a query"),
     ],
@@ -148,7 +154,8 @@ def test_postgresql_types(server: Server) -> None:
     [
         ("SELECT * FROM nowhere", 'relation "nowhere" does not exist'),
         ("SELECT nothing FROM log", 'column "nothing" does not exist'),
-        ("DELETE FROM log", "cannot read from the database"),
+        ("DELETE FROM log", "the query does not read"),
+        ("WITH gone AS (DELETE FROM log RETURNING 1) SELECT * FROM gone", "cannot read from the database"),
         ("SELECT user_id, rating FROM log", "no item column among"),
     ],
 )
@@ -160,3 +167,57 @@ def test_postgresql_wrong_queries(query: str, problem: str, server: Server) -> N
 def test_postgresql_wrong_password_and_database(server: Server) -> None:
     assert "password authentication failed" in _told(server.url(password="s3cret-wrong"), SELECT)
     assert 'database "elsewhere" does not exist' in _told(server.url(database="elsewhere"), SELECT)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ATTACH 'NEW' AS other",
+        "VACUUM INTO 'NEW'",
+        "DELETE FROM log",
+        "PRAGMA user_version = 3",
+        "/* SELECT */ INSERT INTO log SELECT * FROM log",
+        "WITH old AS (SELECT 1) DELETE FROM log",
+    ],
+)
+def test_a_query_only_reads(query: str, sqlite: Path) -> None:
+    before = sqlite.read_bytes()
+    said = _told(f"sqlite:///{sqlite}", query.replace("NEW", str(sqlite.with_name("new.db"))))
+    assert re.search("the query does not read|not authorized|authorization denied", said)
+    assert list(sqlite.parent.iterdir()) == [sqlite]
+    assert sqlite.read_bytes() == before
+
+
+def test_what_sqlite_itself_keeps_from_writing(sqlite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even a statement that passes for a read makes no file."""
+    monkeypatch.setattr(database, "_READS", re.compile(""))
+    for query in ("ATTACH 'NEW' AS other", "VACUUM INTO 'NEW'"):
+        said = _told(f"sqlite:///{sqlite}", query.replace("NEW", str(sqlite.with_name("new.db"))))
+        assert re.search("not authorized|authorization denied", said)
+    assert list(sqlite.parent.iterdir()) == [sqlite]
+
+
+def test_reads_of_every_form(sqlite: Path) -> None:
+    for query in (f"  -- all\n{SELECT}", "WITH each AS (SELECT * FROM log) SELECT * FROM each ORDER BY timestamp"):
+        assert Interactions.read(f"sqlite:///{sqlite}", query=query).to_frame().rows() == EXPECTED
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_a_signal_while_rows_come_is_one_message(sqlite: Path) -> None:
+    program = """
+import os, signal, sys, threading, time
+from unveil.cli.main import run
+from unveil.data.readers import database
+read = database._rows
+
+def stopped(*arguments):
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    return read(*arguments)
+
+database._rows = stopped
+run()
+"""
+    query = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS user_id, x AS item_id FROM n"
+    command = [sys.executable, "-c", program, "data", "describe", f"sqlite:///{sqlite}", "--query", query]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "unveil: stopped.\n")

@@ -14,7 +14,7 @@ Shapes: N events of the range, B rows of a block, U users, M rows to drop.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from io import BytesIO
 from itertools import chain, pairwise
@@ -134,9 +134,8 @@ class Manifest:
             if SEAL not in content and content.pop("sha256", None) != content_hash(old):  # of an earlier version
                 raise changed(path, _AGAIN)
             check_seal(content, path, _AGAIN)
-            content.pop(SEAL, None)
-            del content["unveil"], content["format"]
-            manifest = cls(**content | {"columns": tuple(content["columns"])})
+            known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
+            manifest = cls(**known | {"columns": tuple(content["columns"])})
         except (FileNotFoundError, NotADirectoryError):
             hint = "Name a folder that `unveil data pack` wrote."
             raise UnveilError("not a packed log", where=folder, expected=MANIFEST, hint=hint) from None
@@ -148,6 +147,10 @@ class Manifest:
             if (found := (folder / name).stat().st_size) != size:
                 raise _unlike(folder / name, f"{found} bytes", f"{size}")
         return manifest
+
+    def check(self, folder: Path, names: Iterable[str]) -> None:
+        for name in self.crc32.keys() & set(names):
+            check_file(folder / name, self.crc32[name], _AGAIN)
 
     def write(self, folder: Path) -> None:
         write_json(folder / MANIFEST, sealed({"format": FORMAT, "unveil": __version__, **asdict(self)}))
@@ -168,17 +171,16 @@ class PackedLog(Interactions):
     def open(cls, folder: Path) -> "PackedLog":
         """The log, each of its files checked once; of an earlier version's folder only `verify` finds what changed."""
         manifest = Manifest.read(folder)
-        columns = {
-            role: _column(folder / f"{role}.npy", manifest.crc32, manifest.events, KINDS[role])
-            for role in manifest.columns
-        }
-        users, items = (_vocabulary(folder / name, manifest.crc32) for name in (USERS, ITEMS))
+        manifest.check(folder, [*(f"{role}.npy" for role in manifest.columns), USERS, ITEMS])
+        columns = {role: _column(folder / f"{role}.npy", manifest.events, KINDS[role]) for role in manifest.columns}
+        users, items = (_vocabulary(folder / name) for name in (USERS, ITEMS))
         return cls(users=users, items=items, folder=folder, manifest=manifest, **columns)
 
     def histories(self) -> Sequences:
+        self.manifest.check(self.folder, HISTORIES.values())
         size, offsets = (self.manifest.interactions, np.dtype(np.int32)), (len(self.users) + 1, np.dtype(np.int64))
         columns = {
-            name: _column(self.folder / file, self.manifest.crc32, *(offsets if name == "offset_U1" else size))
+            name: _column(self.folder / file, *(offsets if name == "offset_U1" else size))
             for name, file in HISTORIES.items()
         }
         return Sequences(clock=self.time, n_items=len(self.items), n_steps=self.manifest.n_steps, **columns)
@@ -197,9 +199,8 @@ class PackedLog(Interactions):
             raise UnveilError("the content is not what was packed", where=self.folder, hint=_AGAIN)
 
 
-def _column(path: Path, crc32s: Mapping[str, str], size: int, kind: np.dtype[Any]) -> NDArray[Any]:
+def _column(path: Path, size: int, kind: np.dtype[Any]) -> NDArray[Any]:
     try:
-        _check(path, crc32s)
         column = mapped(path)
     except (ValueError, OSError) as error:
         raise UnveilError(f"not a column: {error}", where=path, hint=_AGAIN) from None
@@ -208,14 +209,8 @@ def _column(path: Path, crc32s: Mapping[str, str], size: int, kind: np.dtype[Any
     return column
 
 
-def _check(path: Path, crc32s: Mapping[str, str]) -> None:
-    if path.name in crc32s:
-        check_file(path, crc32s[path.name], _AGAIN)
-
-
-def _vocabulary(path: Path, crc32s: Mapping[str, str]) -> Vocabulary:
+def _vocabulary(path: Path) -> Vocabulary:
     try:
-        _check(path, crc32s)
         return Vocabulary.of_sorted(pl.read_ipc(path)["id"])
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise UnveilError(f"the ids cannot be read: {error}", where=path, hint=_AGAIN) from None

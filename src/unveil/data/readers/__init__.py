@@ -15,7 +15,7 @@ from unveil.data.interactions import Interactions, Log, named_source
 from unveil.data.readers.base import FORMATS, detect
 from unveil.data.readers.content import Content, unpacked
 from unveil.data.readers.database import is_url, read_query
-from unveil.data.readers.table import ReadOptions, Table, assign_roles, check_blank_ids, typed
+from unveil.data.readers.table import ReadOptions, Table, assign_roles, check_blank_ids, ids, optional
 from unveil.errors import UnveilError
 
 #: Files that a data set's folder is known by.
@@ -45,11 +45,16 @@ def read(source: Log, options: ReadOptions, *, even_one: bool = False) -> Intera
     return log
 
 
+def typed(table: Table, time_unit: str | None) -> pl.DataFrame:
+    """The frame that `Interactions.from_frame` needs."""
+    return pl.DataFrame([ids(table, "user"), ids(table, "item"), *optional(table, time_unit)])
+
+
 def check_not_trivial(users: Vocabulary, items: Vocabulary, source: object) -> None:
     """A log of one user, or of one item, says nothing."""
-    for name, ids, use in (("user", users, "learn from"), ("item", items, "choose between")):
-        if len(ids) == 1:
-            problem, expected = f"one {name} only ({ids[0]!r}): nothing to {use}", f"at least two {name}s"
+    for name, found, use in (("user", users, "learn from"), ("item", items, "choose between")):
+        if len(found) == 1:
+            problem, expected = f"one {name} only ({found[0]!r}): nothing to {use}", f"at least two {name}s"
             hint = f"Check that --{name}-col names the right column."
             raise UnveilError(problem, where=source, expected=expected, hint=hint)
 

@@ -1,5 +1,6 @@
 """A SQL query on a database URL, through SQLAlchemy. The database is only ever read."""
 
+import logging
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -17,6 +18,14 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
+_SELECT = "Pass --query 'SELECT user_id, item_id, timestamp FROM …'."
+#: How a statement begins that reads; comments may stand before it.
+_READS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|values|table)\b", re.IGNORECASE | re.DOTALL)
+#: All that SQLite may do; a pragma is how SQLAlchemy asks for the isolation.
+_READING = (
+    *(sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE),
+    *(sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_TRANSACTION),
+)
 _SECONDS = 5  # to wait for a server, or for a lock
 
 
@@ -34,13 +43,15 @@ def shown(source: str) -> str:
 def read_query(source: str, options: ReadOptions) -> Table:
     """The rows that the query gives; columns by the names given, or known."""
     if not options.query:
-        hint = "Pass --query 'SELECT user_id, item_id, timestamp FROM …'."
-        raise UnveilError("a database needs a query", where=shown(source), hint=hint)
+        raise UnveilError("a database needs a query", where=shown(source), hint=_SELECT)
+    if not _READS.match(options.query):
+        raise UnveilError("the query does not read", where=shown(source), found=options.query, hint=_SELECT)
     try:
         from sqlalchemy import make_url
         from sqlalchemy.exc import SQLAlchemyError
     except ModuleNotFoundError:
         raise UnveilError("reading a database needs SQLAlchemy", hint="Run: pip install 'unveil[sql]'.") from None
+    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # it tells of cursors that a signal left open
     try:
         with _engine(make_url(source)).connect() as connection:
             return _rows(connection, options, shown(source))
@@ -64,10 +75,13 @@ def _engine(url: "URL") -> "Engine":
 
 
 def _sqlite(url: "URL") -> sqlite3.Connection:
-    """Read-only, so that a file that is not there is not made."""
+    """Read-only, so that a file that is not there is not made; nor is one by ATTACH or VACUUM INTO."""
     if not url.database or not Path(url.database).is_file():
         raise UnveilError("no such database file", where=shown(str(url)), hint="Write sqlite:///PATH of a file.")
-    return sqlite3.connect(f"file:{quote(url.database)}?mode=ro", uri=True, timeout=_SECONDS, check_same_thread=False)
+    path = f"file:{quote(url.database)}?mode=ro"
+    connection = sqlite3.connect(path, uri=True, timeout=_SECONDS, check_same_thread=False)
+    connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY)
+    return connection
 
 
 def _rows(connection: "Connection", options: ReadOptions, source: str) -> Table:

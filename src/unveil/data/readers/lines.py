@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -204,9 +206,27 @@ class Parquet(Format):
 
 @contextmanager
 def parquet_errors(path: object) -> Iterator[None]:
-    """Inside, a file that begins like Parquet and cannot be read as such is a clear error."""
+    """Inside, a file that begins like Parquet and cannot be read as such is a clear error, and nothing else is said."""
     try:
-        yield
+        with _without_panics():
+            yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         found = (str(error).splitlines() or [type(error).__name__])[0]
         raise UnveilError("not a whole Parquet file", where=path, found=found, hint="Copy or write it again.") from None
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """Inside, what a thread of Rust writes to standard error when it ends, up to hundreds of lines, is not shown."""
+    try:
+        before = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    with tempfile.TemporaryFile() as sink:
+        os.dup2(sink.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -55,11 +55,6 @@ class Table:
     def wrong_column(self, role: str, problem: str, expected: str) -> UnveilError:
         where, hint = f"{self.source}, column {self.names[role]}", f"Name another with --{role}-col."
         return UnveilError(problem, where=where, found=str(self.frame[role].dtype), expected=expected, hint=hint)
-
-
-def typed(table: Table, time_unit: str | None) -> pl.DataFrame:
-    """The frame that `Interactions.from_frame` needs."""
-    return pl.DataFrame([ids(table, "user"), ids(table, "item"), *optional(table, time_unit)])
 
 
 def optional(table: Table, time_unit: str | None) -> list[pl.Series]:
@@ -314,7 +309,6 @@ def assign_roles(names: Sequence[str], chosen: Mapping[str, str], where: object)
     for role in ROLES:
         if role not in found and role not in unwanted and (alias := _by_alias(free, role, where)) is not None:
             found[role] = alias
-    _check_spelling(names, found, unwanted.union(chosen), where)
     for role in ("user", "item"):
         if role not in found:
             strange = [name for name in names if not is_alias(name)]
@@ -323,17 +317,6 @@ def assign_roles(names: Sequence[str], chosen: Mapping[str, str], where: object)
             hint = f"{near}Name it with --{role}-col, or the file's format with --format."
             raise UnveilError(f"no {role} column among {_listed(names)}", where=where, expected=expected, hint=hint)
     return {role: found[role] for role in ROLES if role in found}
-
-
-def _check_spelling(names: Sequence[str], found: Mapping[str, str], settled: Set[str], where: object) -> None:
-    """A column that is called nearly as one of a role is read as no other, nor left out: it may be a damaged header."""
-    for role in (role for role in ROLES if role not in settled and (role in found or role in OPTIONAL)):
-        taken = (rank for rank, known in enumerate(ALIASES[role]) if plain(found.get(role, "")) in known)
-        known = [name for rank in ALIASES[role][: next(taken, None)] for name in rank if len(name) > 5]
-        for name in (name for name in names if not is_alias(name) and name not in found.values()):
-            if close := get_close_matches(plain(name), known, n=1, cutoff=0.8):
-                hint = f"Correct the header, or say --{role}-col {shlex.quote(name)} or --{role}-col {NONE}."
-                raise UnveilError(f"a column spelt nearly as {close[0]!r}", where=where, found=name, hint=hint)
 
 
 def is_header(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
@@ -388,7 +371,17 @@ def _by_alias(names: Sequence[str], role: str, where: object) -> str | None:
             raise UnveilError(problem, where=where, hint=f"Say which with --{role}-col.")
         if found:
             return found[0]
+        _check_spelling(names, rank, role, where)
     return None
+
+
+def _check_spelling(names: Sequence[str], rank: Sequence[str], role: str, where: object) -> None:
+    """A column that is called nearly as one of a role is not left out: the header may be damaged."""
+    known = [name for name in rank if len(name) > 5]
+    for name in (name for name in names if not is_alias(name)):
+        if close := get_close_matches(plain(name), known, n=1, cutoff=0.8):
+            hint = f"Correct the header, or say --{role}-col {shlex.quote(name)} or --{role}-col {NONE}."
+            raise UnveilError(f"a column spelt nearly as {close[0]!r}", where=where, found=name, hint=hint)
 
 
 def _check_different(names: Sequence[str], where: object) -> None:
