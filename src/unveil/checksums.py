@@ -87,9 +87,8 @@ def _parts(array: "NDArray[Any]") -> Iterable["NDArray[Any]"]:
 
 
 def header(arrays: Mapping[str, "NDArray[Any]"], about: Mapping[str, Any]) -> dict[str, str]:
-    """The metadata of a safetensors file."""
-    text = json.dumps(about)
-    return {"about": text, DIGEST: digest(arrays, text)}
+    """The metadata of a safetensors file: one entry, because several have no order, and the same should be the same."""
+    return {"about": json.dumps({**about, DIGEST: digest(arrays, json.dumps(about))})}
 
 
 def read_arrays(path: Path, hint: str = _AGAIN) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -99,6 +98,7 @@ def read_arrays(path: Path, hint: str = _AGAIN) -> tuple[dict[str, Any], dict[st
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata() or {}
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if DIGEST in metadata and metadata[DIGEST] != digest(arrays, metadata["about"]):
+    about = dict(json.loads(metadata["about"]))
+    if DIGEST in about and about.pop(DIGEST) != digest(arrays, json.dumps(about)):
         raise changed(path, hint)
-    return arrays, dict(json.loads(metadata["about"]))
+    return arrays, about
