@@ -453,7 +453,7 @@ def test_a_run_goes_on_with_a_newer_log(finished: Finished, tmp_path: Path) -> N
             assert torch.allclose(weights[0][name][-2:], weights[1][name][-2:], atol=1e-6)
     for name in weights[0].keys() - {"item.weight", "bias"}:
         assert torch.allclose(weights[0][name], weights[1][name], atol=1e-6)
-    fresh, place_of_new = SASRec(before.experiment.model, len(other.items), seed=0), other.items.find("003")  # type: ignore[arg-type]
+    fresh, place_of_new = SASRec(before.experiment.model, len(other.items), seed=0), other.items.find("003")
     assert torch.allclose(weights[1]["item.weight"][place_of_new], fresh.item.weight[place_of_new], atol=1e-6)
 
 

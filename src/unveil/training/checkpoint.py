@@ -22,8 +22,8 @@ from unveil.training.optimiser import AdamW, WeightAverage
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Dotted names with their old and new values; the network first. An old name of an estimator is no difference, nor is
-    a setting that an earlier version did not have, where it is off."""
+    """Dotted names with their old and new values; the network first. An old name of an estimator is no difference, nor
+    is a setting that an earlier version did not have, where it is off."""
     before, after = (
         {name: ESTIMATORS.current_words(each) for name, each in flattened(tree).items() if each != {}}
         for tree in (saved, now)
