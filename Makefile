@@ -36,6 +36,7 @@ bench: $(READY)  ## speed and memory, as ratios measured in one run
 	$(BIN)/python -m benchmarks.paper --turns 3
 	$(BIN)/python -m benchmarks.losses
 	$(BIN)/python -m benchmarks.workers --turns 1
+	$(BIN)/python -m benchmarks.checksums
 	$(BIN)/python -m benchmarks.ingest --rounds 2
 	$(BIN)/python -m benchmarks.out_of_core --events 10000000
 	$(BIN)/python -m benchmarks.ml20m --users 13849 --events 2000000 --batches 40 --cases 3000

@@ -134,13 +134,15 @@ def trial(name: str, commands: Server, inputs: Path, tmp_path: Path) -> tuple[Tr
 
 def content(folder: Path) -> Content:
     """Every file below, less what depends on the clock."""
-    return {str(path.relative_to(folder)): _of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    files = (path for path in files if not path.name.startswith("journal.log"))  # of when and by whom what was done
+    return {str(path.relative_to(folder)): _of(path) for path in files}
 
 
 #: What a page tells of the clock and of the stop.
 _TOLD = (
     r"\d[\d.,]*\s(s|min|h|seconds?|minutes?|hours?)\b|; the last run took .*? of them|, attempt \d+"
-    r"|\d+ trials? had to be restarted"
+    r"|\d+ trials? (had to be restarted|failed)[^.]*"
 )
 
 
@@ -153,12 +155,10 @@ def _of(path: Path) -> object:
         return [_timeless(json.loads(line)) for line in path.read_text().splitlines()]
     if path.suffix == ".json":
         return _timeless(json.loads(path.read_text()))
-    if path.name == "journal.log":  # of when and by whom what was done
-        return "journal"
     if path.name == "trials.csv":  # seconds and attempts come last but one and two
         return re.sub(r",[\d.]+,\d+,([^,\n]*)$", r",\1", path.read_text(), flags=re.MULTILINE)
     if path.suffix in (".md", ".html"):
-        return re.sub(_TOLD, "…", path.read_text())
+        return re.sub(_TOLD, "", path.read_text())
     return path.read_bytes()
 
 
