@@ -166,7 +166,7 @@ def test_a_damaged_model(command: str, damage: str, unveil: Command, finished: F
 def test_a_damaged_evaluation(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished.folder, tmp_path / "copy"))
     shutil.copy(other / "cases.parquet", copy)
-    assert "damaged, or of another evaluation" in unveil("compare", finished.folder, copy).failure()
+    assert "cases.parquet: not as it was written" in unveil("compare", finished.folder, copy).failure()
     (copy / "metrics.json").write_text("{")
     assert "not an evaluation" in unveil("compare", finished.folder, copy).failure()
 

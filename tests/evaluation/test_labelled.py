@@ -186,13 +186,13 @@ def test_reliability_by_hand() -> None:
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_labels_drawn_from_the_softmax_are_calibrated(seed: int) -> None:
-    """One positive of each of 4,000 users, drawn with the probabilities that the scores promise."""
+    """One positive of each of 40,000 users, drawn with the probabilities that the scores promise."""
     rng = np.random.default_rng(seed)
-    scores = rng.standard_normal((4000, 6)).astype(np.float32)
+    scores = rng.standard_normal((40_000, 6)).astype(np.float32)
     share = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-    chosen = (share.cumsum(1) > rng.random((4000, 1))).argmax(1)
+    chosen = (share.cumsum(1) > rng.random((40_000, 1))).argmax(1)
     positive = torch.nn.functional.one_hot(torch.from_numpy(chosen), 6).bool()
-    rows = np.arange(4000, dtype=np.int32)
+    rows = np.arange(40_000, dtype=np.int32)
     good = reliability([Block(rows, np.arange(6, dtype=np.int32), torch.from_numpy(scores), positive, ~positive)])
     flat = reliability([Block(rows, np.arange(6, dtype=np.int32), 3 * torch.from_numpy(scores), positive, ~positive)])
     assert good.error < 0.06 < flat.error
