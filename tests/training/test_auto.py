@@ -6,6 +6,7 @@ import pytest
 from tests.data.ragged import sequences_of
 from unveil.data.interactions import Sequences
 from unveil.settings import flattened, plain
+from unveil.training import auto
 from unveil.training.auto import suited
 from unveil.training.fit import task_of
 from unveil.training.recipe import PRESETS, Recipe
@@ -22,7 +23,8 @@ def log_of(users: int, events: int) -> Sequences:
 def test_everything_is_decided_and_each_choice_has_its_reason(users: int, events: int) -> None:
     recipe, chosen = suited(AUTO, log_of(users, events))
     assert recipe.auto == ()
-    assert {choice.name for choice in chosen} == set(AUTO.auto) == set(PRESETS["auto"]["auto"])
+    sampling = {"estimator.name", "estimator.negatives"}  # for large catalogues
+    assert {choice.name for choice in chosen} == set(AUTO.auto) - sampling == set(PRESETS["auto"]["auto"]) - sampling
     for choice in chosen:
         assert flattened(plain(recipe))[choice.name] == choice.value
         assert choice.reason in str(choice)
@@ -51,3 +53,15 @@ def test_every_event_is_read() -> None:
 def test_other_presets_leave_nothing_to_the_log(name: str) -> None:
     recipe = Recipe.preset(name)
     assert suited(recipe, log_of(3, 5)) == (recipe, [])
+
+
+def test_a_softmax_over_many_items_is_sampled_unless_somebody_said_how_to_train(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(auto, "PAIRS", 1000)
+    recipe, _ = suited(AUTO, log_of(20, 150))
+    assert recipe.estimator == {"name": "naive-sampled", "negatives": auto.NEGATIVES}
+    assert recipe.training.blend
+    for name in ("naive", "ips", "naive-sampled"):
+        own, _ = suited(AUTO.changed({"estimator.name": name}), log_of(20, 150))
+        assert own.estimator == {"name": name}

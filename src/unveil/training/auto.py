@@ -46,12 +46,18 @@ def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
     wanted = SHORT_STEP if short else float(np.clip(len(train) / 200, *LONG_STEP))
     batch = int(np.clip(2 ** round(np.log2(wanted * max(rows, 1) / max(len(train), 1))), 16, 256))
     batch = recipe.task.batch_size if "task.batch_size" not in recipe.auto else batch
-    naive = recipe.estimator["name"] == "naive"
+    naive, pairs = recipe.estimator["name"] in ("naive", "naive-sampled"), len(train) * train.n_items
     steps = max(1, -(-rows // batch))
     every = max(1, round(STEPS / steps))
     dropout = 0.5 if short else 0.3 if len(train) < MANY else 0.2
     window = int(np.clip(steps, 100, 1000))
+    catalogue = f"{quantity(train.n_items, 'item')}, {quantity(len(train), 'event')}"
+    sampled = [
+        Choice("estimator.name", "naive-sampled", f"{catalogue}: a softmax over all items would take long"),
+        Choice("estimator.negatives", NEGATIVES, "items drawn for each batch"),
+    ]
     return [
+        *(sampled if naive and pairs > PAIRS and "estimator.name" in recipe.auto else []),
         Choice("model.length", length, f"{histories}, the longest {quantity(int(length_U.max(initial=0)), 'event')}"),
         Choice("model.dropout", dropout, f"{quantity(len(train), 'event')}; {histories}"),
         Choice("task.batch_size", batch, f"about {len(train) / steps:,.0f} events a step"),
@@ -65,4 +71,5 @@ _BLEND = "a network and baselines that score together, by validation"
 SHORT, MANY = 20.0, 300_000  # mean events of a history that is short, events of a log that needs less dropout
 SHORT_ROW, LONG_ROW = 50, 100  # most events of a row where histories are short, and of any row else
 SHORT_STEP, LONG_STEP = 512, (2048, 6400)  # events of a step; where histories are long a 200th of all within these
+PAIRS, NEGATIVES = 10**10, 1024  # of events and items, with more of which a softmax is over some items drawn
 STEPS = 60  # at least, between validations

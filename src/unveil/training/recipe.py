@@ -66,6 +66,8 @@ WHEREABOUTS = frozenset({"start", "device", "threads", "checkpoint_minutes", "mi
 #: The default. What `training.auto` chooses by the log is here for a log of no particular kind.
 AUTO_PRESET: Mapping[str, Any] = {
     "auto": [
+        "estimator.name",
+        "estimator.negatives",
         "model.length",
         "model.dropout",
         "task.batch_size",
