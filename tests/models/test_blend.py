@@ -17,6 +17,8 @@ from unveil.models.baselines import fitted
 from unveil.models.blend import Blend, fitted_shares
 from unveil.models.causal import SASRec, SASRecConfig
 from unveil.serving.recommender import Recommender
+from unveil.serving.server.model_store import ItemInfo, ServedModel
+from unveil.serving.server.schemas import RecommendRequest
 
 
 def parts_of(train: Sequences) -> list[Model]:
@@ -86,3 +88,16 @@ def test_a_blend_is_saved_and_loaded(tmp_path: Path) -> None:
     assert again.recommend(users=log.users.ids.to_list()).frame.equals(
         recommender.recommend(users=log.users.ids.to_list()).frame
     )
+
+
+def test_a_blend_is_served(tmp_path: Path) -> None:
+    log = small_log()
+    sequences = Sequences.of(log)
+    blend = Blend.of(parts_of(sequences), np.array([0.5, 2.0, 0.25]))
+    recommender = Recommender(blend, log.items, log.users, sequences, blend.config.length)
+    recommender.save(tmp_path / "model")
+    served = ServedModel.load("model", tmp_path / "model", ItemInfo())
+    assert served.network == "blend"
+    (answer,) = served.answer([RecommendRequest(history=served.ids[:2], k=3)])
+    expected = recommender.recommend_for([served.ids[:2]], k=3).frame["item_id"].to_list()
+    assert [item.item_id for item in answer.items] == expected

@@ -457,6 +457,19 @@ def test_a_run_goes_on_with_a_newer_log(finished: Finished, tmp_path: Path) -> N
     assert torch.allclose(weights[1]["item.weight"][place_of_new], fresh.item.weight[place_of_new], atol=1e-6)
 
 
+def test_what_is_evaluated_goes_on_from_what_has_not_seen_the_test(finished: Finished, tmp_path: Path) -> None:
+    """And what is served from what was served."""
+    refitted = {"training.refit": True, "task.windows": True}
+    run(experiment_on(finished.log, refitted), tmp_path / "before", tell=silent)
+    changes = {**refitted, "training.start": str(tmp_path / "before"), "training.lr": 1e-12, "training.epochs": 1}
+    run(experiment_on(finished.log, changes), tmp_path / "after", tell=silent)
+    for name in ("model", "evaluated"):
+        before, after = (load_file(tmp_path / folder / f"{name}.safetensors") for folder in ("before", "after"))
+        assert all(torch.allclose(before[each], after[each], atol=1e-6) for each in before)
+    served, judged = (load_file(tmp_path / "after" / f"{name}.safetensors") for name in ("model", "evaluated"))
+    assert not torch.allclose(served["item.weight"], judged["item.weight"])
+
+
 def test_a_run_to_go_on_from_that_does_not_fit(finished: Finished, tmp_path: Path) -> None:
     start = {"training.start": str(finished.folder)}
     with pytest.raises(UnveilError, match=r"model\.width: the network to go on .* another form: found '8, and now 16'"):

@@ -17,6 +17,7 @@ from unveil.wording import quantity
 
 if TYPE_CHECKING:
     from unveil.runs.config import Experiment
+    from unveil.runs.run_folder import Run
     from unveil.runs.tune.study import Space, Study
     from unveil.runs.tune.subjects import Factorisation, Part
 
@@ -71,13 +72,23 @@ def train(
     if fitted.best is not None and fitted.epochs:
         best = f", best at {fitted.best.epoch} (validation {done.experiment.training.monitor} {fitted.best.value:.4f})"
     if fitted.epochs:
-        typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{' (stopped early)' * fitted.stopped_early}{best}")
+        typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{_why_stopped(done)}{best}")
     print_evaluation(done.evaluation, str(done.experiment.estimator["name"]))
     if (line := published_line(done)) is not None:
         typer.echo(line)
     typer.echo(f"the run is in {output}; next: unveil recommend {output}")
     if page and (done.trained or not (output / PAGE).exists()):
         write_where_possible(lambda: write_run_page(done, command_of(sys.argv[1:])))
+
+
+def _why_stopped(run: "Run") -> str:
+    fitted, config = run.fitted, run.experiment.training
+    if not fitted.stopped_early:
+        return ""
+    if fitted.best is None or config.patience is None:
+        return " (out of time: --minutes)"
+    last = fitted.best.epoch + config.patience * config.validate_every
+    return " (stopped early)" if len(fitted.epochs) >= last else " (out of time: --minutes)"
 
 
 def tune(

@@ -55,6 +55,11 @@ class Blend(Model):
     def models(self) -> list[Model]:
         return [part for part in self.parts if isinstance(part, Model)]
 
+    @property
+    def shares(self) -> list[tuple[float, str]]:
+        """Of each part, by its name."""
+        return [(share, model.name) for share, model in zip(self.share_P.tolist(), self.models, strict=True)]
+
     def scores(self, token_BL: Tensor) -> Tensor:
         total_BV = torch.zeros(len(token_BL), self.n_items, device=self.device) + self.get_buffer("bias")
         for share, part in zip(self.share_P, self.models, strict=True):

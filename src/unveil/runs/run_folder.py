@@ -23,6 +23,7 @@ from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.labelled import LabelledValidation
 from unveil.evaluation.result import RULES, Evaluation, label
 from unveil.files import alone_in, check_idle, check_resumed, explained, versions, write_json, write_whole
+from unveil.models.blend import Blend
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.prose import Prose
 from unveil.runs.config import Experiment
@@ -115,8 +116,10 @@ class Run:
         return recommender, read_split(self.folder, recommender.sequences)
 
     def card(self) -> str:
-        source = Path(shown(self.experiment.data.log)).name
-        return Prose(["card.md.j2"], {**vars(self), "source": source, "rules": RULES, "label": label}).text("card")
+        source, model = Path(shown(self.experiment.data.log)).name, self.recommender.model
+        served = {"parts": model.shares if isinstance(model, Blend) else [], "alone": getattr(model, "name", "")}
+        facts = {**vars(self), **served, "source": source, "rules": RULES, "label": label}
+        return Prose(["card.md.j2"], facts).text("card")
 
 
 @contextmanager

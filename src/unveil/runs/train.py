@@ -64,6 +64,7 @@ def run(
         log, split, trainer = found.log, found.split, found.trainer
         about = run_folder.begin(folder, found, group.size)
         if group.broadcast(run_folder.is_finished(folder)):
+            Recommender.load(folder)  # a damaged one is named
             tell("finished   nothing is left to do: this is what the run gave")
             return run_folder.read_run(folder)
         identity = {"log": found.fingerprint}
@@ -101,7 +102,7 @@ def run(
 def refit(found: run_folder.Prepared, chosen: Chosen, fitted: Fitted, **how: Any) -> Model:
     """The model to serve: fitted on all events, the held-out ones included."""
     experiment, log = found.experiment, found.log
-    known = {"log": log, "world": world_of(experiment, log), "start": start_of(experiment)}
+    known = {"log": log, "world": world_of(experiment, log), "start": start_of(experiment, evaluated=False)}
     return chosen.again(found.split.whole, experiment.recipe, fitted, known, **how)
 
 
@@ -177,11 +178,12 @@ def world_of(experiment: Experiment, log: Interactions) -> World | None:
     return (World.builtin() if where == "builtin" else World.load(Path(where))).aligned_with(log)
 
 
-def start_of(experiment: Experiment) -> Start | None:
-    """The network of the run to go on from, which may be a part of a blend."""
+def start_of(experiment: Experiment, *, evaluated: bool = True) -> Start | None:
+    """The network of the run to go on from, which may be a part of a blend: as it was evaluated, before it saw the test
+    events, or as it is served."""
     if experiment.training.start is None:
         return None
-    before = Recommender.load(experiment.training.start, calibrated=False)
+    before = Recommender.load(experiment.training.start, calibrated=False, evaluated=evaluated)
     models = before.model.models if isinstance(before.model, Blend) else [before.model]
     network = next((model for model in models if isinstance(model, Backbone)), None)
     if network is None:

@@ -35,11 +35,11 @@ def suited(recipe: R, train: Sequences) -> tuple[R, list[Choice]]:
 
 
 def choices(recipe: Recipe, train: Sequences) -> list[Choice]:
-    """All rules. They were chosen by validation on the logs of docs/results/auto."""
+    """All rules. Chosen by validation on some logs: docs/adr/0020."""
     length_U = train.length_U[train.length_U > 0]
     mean = float(length_U.mean()) if len(length_U) else 0.0
     short = mean < SHORT
-    length = min(SHORT_ROW, int(length_U.max(initial=1))) if short else LONG_ROW
+    length = min(SHORT_ROW if short else LONG_ROW, int(length_U.max(initial=1)))
     histories = f"histories of {mean:.1f} events on average"
     length = recipe.model.length if "model.length" not in recipe.auto else length
     rows = int((-(-length_U // length)).sum())

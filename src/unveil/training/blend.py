@@ -82,9 +82,7 @@ class Chosen:
         figures = ", ".join(f"{name} {value:.4f}" for name, value in self.values.items())
         if not isinstance(self.model, Blend):
             return f"{self.model.name} alone; validation: {figures}"
-        names = [str(part["name"]) for part in self.model.config.parts]
-        shares = zip(self.model.share_P.tolist(), names, strict=True)
-        return f"{' + '.join(f'{share:.2f} {name}' for share, name in shares)}; validation: {figures}"
+        return f"{' + '.join(f'{share:.2f} {name}' for share, name in self.model.shares)}; validation: {figures}"
 
     def again(self, events: Sequences, recipe: Recipe, fitted: Fitted, known: Mapping[str, Any], **how: Any) -> Model:
         """The same of other events, such as all of a log: constants and shares as chosen, a network trained as long as
@@ -121,6 +119,8 @@ def choose(
         recipe = recipe.changed({"training.monitor": TrainerConfig.monitor})
     baselines = Baselines.of(split, recipe, tell=tell, **cases) if beside or blends else Baselines()
     if blends and isinstance(learnt, Trainer):
+        if not learnt.estimator.name.startswith("naive"):
+            tell("warning: baselines count the log as it is: a blend brings back the exposure bias of the log")
         own = validation if isinstance(validation, ValidationEvaluator) else validation_of(split, recipe, **cases)
         return blended(learnt, baselines, own, validation)
     return Chosen(learnt.model, learnt, baselines)
@@ -134,7 +134,8 @@ def blended(
     parts = [learner.model, *(fit.model for fit in baselines.fits.values())]
     blend = Blend.of(parts, fitted_shares(*scores_of(parts, interactions)))
     values = {model.name: metric(model, validation) for model in (blend, *parts)}
-    return Chosen(max((blend, *parts), key=lambda model: values[model.name]), learner, baselines, values)
+    simplest_first = (*reversed(parts), blend)
+    return Chosen(max(simplest_first, key=lambda model: values[model.name]), learner, baselines, values)
 
 
 def metric(model: Model, validation: Callable[[Any], Any]) -> float:

@@ -18,7 +18,7 @@ from unveil.serving.attributes import Attributes
 from unveil.serving.exposure import POPULARITY
 from unveil.serving.model_files import DIAL, FILES, read_dial, version_of
 from unveil.serving.onnx_model import servable
-from unveil.serving.recommender import Recommender, Selection, network_of
+from unveil.serving.recommender import Recommender, Selection, model_of
 from unveil.serving.server import schemas
 
 
@@ -71,7 +71,7 @@ class ServedModel:
     def load(cls, name: str, folder: Path, info: ItemInfo) -> "ServedModel":
         """Read a folder, convert its network to ONNX if possible, compare that with torch, and fill the caches."""
         recommender = Recommender.load(folder)
-        network = network_of(recommender).name
+        network = model_of(recommender).name
         served = cls(name, folder, version_of(folder), network, servable(recommender), info, read_dial(folder))
         served.warm()
         return served
