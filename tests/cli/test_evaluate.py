@@ -226,7 +226,7 @@ def test_a_labelled_test_is_evaluated_beside_popularity(unveil: Command, finishe
     with pytest.warns(UnveilWarning):
         table = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv").out
     assert re.search(r"labelled ranking +NDCG@10 .*\n.*\npopularity +0\.\d+ ±", table)
-    assert "popularity, the best of 1 baseline" in table or "baseline popularity is better" in table
+    assert "popularity, the best of 1 beside it" in table or "popularity is better on this test, by" in table
     pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row").with_columns(is_rand=0).write_csv(
         tmp_path / "0.csv"
     )
